@@ -68,6 +68,23 @@ REPLACED = [
     ("We store images on local disk.", "Images go to S3 now instead of local disk."),
     ("The nightly job runs at 2am.", "Actually the nightly job runs at 4am now."),
     ("The cache keeps 500 rows.", "The cache keeps 800 rows now."),
+    # told as a change, or as what is so now
+    ("The bundle limit is 200 kB.", "We raised the bundle limit to 250 kB."),
+    ("Max upload size is 10 MB.", "Set the max upload size to 25 MB."),
+    ("The cache ttl is 5 minutes.", "We lowered the cache ttl to 60 seconds."),
+    ("The price is 9 euros a month.", "The price went up from 9 to 12 euros a month."),
+    ("The database is mysql 5.7.", "We migrated the database to mysql 8."),
+    ("The docs are hosted on readthedocs.", "We moved the docs to github pages."),
+    ("Our CI runs on CircleCI.", "CI is on GitHub Actions since Monday."),
+    ("The default locale is en_US.", "Default locale should be de_DE from now on."),
+    ("Use tabs for indentation.", "Changed my mind, use 2 spaces for indentation."),
+    ("The user prefers long explanations.", "I'd rather have short explanations now."),
+    ("We use jest for unit tests.", "Vitest replaced jest in the week of 16 November 2026."),
+    ("Deploys happen on Fridays.", "No more Friday deploys, we deploy on Tuesdays."),
+    ("Prices are stored as floats.", "Prices are stored as integer cents now, not floats."),
+    ("Ines is the product owner.", "Ines left, Paul is the product owner now."),
+    ("The docs are written in RST.", "Docs are markdown now, RST is no longer used."),
+    ("The rate limit is 100 requests per minute.", "The rate limit is up to 300 requests per minute."),
     # the other polarity
     ("We squash commits.", "We don't squash commits any more."),
     ("Always rebase before merging.", "Never rebase before merging."),
@@ -82,6 +99,9 @@ UNSURE = [
     ("The staging database runs on Postgres 14.", "We upgraded staging to Postgres 16."),
     ("The mobile app uses Expo.", "We ejected from Expo, its bare React Native now."),
     ("Let's switch to Meilisearch.", "ok then no Meilisearch"),
+    ("The team standup is at 9:30.", "Standup moved to 10:00."),  # the team's?
+    ("The mobile team uses Jira.", "The mobile team switched to Linear."),  # for what?
+    ("The issue is in the parser.", "The issue is in the lexer now."),  # the same one?
     ("Bills are delivered to customers by e-mail, as PDF files.", "The delivery by e-mail has been switched off."),
     ("Let's switch to Meilisearch.", "No Meilisearch after all, we stay with Postgres full-text search."),
     ("We use Postgres.", "We want to move from Postgres to MySQL next year."),  # planned
@@ -101,6 +121,24 @@ UNSURE = [
 ]
 
 APART = [
+    ("We use vitest for unit tests.", "We use playwright for e2e tests now."),  # each for its own
+    ("The client is Bosch.", "The client is happy now."),  # no other value of it
+    ("The queue is rabbitmq 3.12.", "The queue is empty now."),
+    ("The server is in Frankfurt.", "The server is down now."),
+    ("Our CI runs on CircleCI.", "CI is on fire since Monday."),
+    ("The report is due on Friday.", "The report is 12 pages now."),
+    ("The meeting is at 9:30.", "The meeting moved to room 4."),
+    ("The frontend is in Vue.", "The frontend is on port 5173 now."),
+    ("The docs are written in markdown.", "The docs are hosted on netlify now."),
+    ("The docs are written in markdown.", "The docs are in the wiki now."),
+    ("The logo is blue.", "The logo is in assets/ now."),
+    ("Alerts go to Slack.", "Alerts are stored in Postgres now."),
+    ("Our API is versioned by date.", "Our API is documented with Redoc now."),
+    ("The build takes 10 minutes.", "The build is at 80% now."),
+    ("Invoices are sent by email.", "Invoices are in German now."),
+    ("The free plan has 3 projects.", "The pro plan has 20 projects now."),
+    ("Orders are archived after 90 days.", "Carts are deleted after 30 days."),
+    ("The test db needs 3 retries.", "Add a header, since this depends on 4 retries."),
     ("Set the timeout to 30s.", "Set the retry timeout to 60s."),
     ("The client needs Node 18 because of the SDK.", "We upgraded to Node 20."),
     ("The bug appears on iOS 17.", "We updated the test phone to iOS 18."),

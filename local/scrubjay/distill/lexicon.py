@@ -158,3 +158,6 @@ OUTCOME = (
     r"content|values?|feedback|connection)"
 )
 """What somebody misses, or is glad to miss, on their screen: "no output on stderr" is no rule."""
+
+KEEPS_UP = r"(?:need|use|require|support|ship|deploy|review|own|accept|have to|maintain|sell|offer|handle|approve)"
+"""What ceases by a decision; what no longer works or shows has failed."""

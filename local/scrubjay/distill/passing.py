@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from scrubjay.distill.features import CUES
-from scrubjay.distill.lexicon import OUTCOME, any_of
+from scrubjay.distill.lexicon import KEEPS_UP, OUTCOME, any_of
 
 _LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
 """What a sentence may open with before it says anything."""
@@ -18,7 +18,8 @@ _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not",
 _STATE = any_of(
     _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain(?:\W*$|[,;])|\bstill\b",
     _LEAD + r"(?:there|here|here's|when i)\b",
-    r"\b(?:is|are|does|did|was|were|(?:i|we|you|they|\w+s) do)(?: not|n'?t)\b.{0,60}\bany ?more\b",
+    r"\b(?:is|are|does|did|was|were|(?:i|we|you|they|\w+s) do)(?: not|n'?t)\b"
+    rf"(?! {KEEPS_UP}\b).{{0,60}}\bany ?more\b",
     r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect|"
     r"get \w+ed\b)",
     r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from scrubjay.distill.lexicon import OUTCOME, any_of
+from scrubjay.distill.lexicon import KEEPS_UP, OUTCOME, any_of
 from scrubjay_shared.records import MemoryType
 
 _LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
@@ -99,6 +99,20 @@ _CHOICE = any_of(
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
     r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
 )
+_CHANGE = any_of(
+    r"^(?!(?:it|this|that|they|we|i|you|he|she|which)\b)[\w.+#/-]+(?: [\w.+#/-]+){0,2} (?:has |have )?(?:replaced|"
+    r"superseded) (?!(?:it|this|that|these|those|my|the|a|an)\b)\w",
+    r"^we(?:'ve| have)? (?:just |finally |also )?(?:got rid of|dropped|retired|abandoned|ditched|phased out|sunset) "
+    r"(?!(?:it|this|that|them|these|those|the|a|an|some|all)\b)\w",
+    r"^(?:the |our )?(?!(?:it|this|that|they|we|i|you)\b)[\w-]+(?: [\w-]+){0,2} (?:has |have )?"
+    r"(?:(?:moved|switched|migrated) (?:over )?from \S+(?: \S+)? to|(?:switched|migrated) (?:over )?to) "
+    r"(?!(?:the|its|an?|another|my|your|me|left|right|top|bottom|false|true|null|on|off)\b)\S+(?: \S+)?$",
+    rf"^(?!(?:it|this|that|i|you)\b)[\w-]+(?: [\w-]+){{0,3}} (?:do|does)(?: not|n'?t) {KEEPS_UP}\b.* any ?more\b",
+    r"^(?:i(?:'ve| have)? )?changed my mind[,:] (?!(?:about|on)\b)\w.{5,}",
+    r"^(?!the |that |this )[\w.+#/-]+(?: [\w.+#/-]+)? (?:is|are) (?:not )?(?:allowed|permitted|forbidden|banned|fine|"
+    r"ok|okay) (?:now|from now on)$",
+)
+"""What is otherwise since, said as a change."""
 _TROUBLE = (
     r"(?:oom|leaks?|crash(?:es)?|bugs?|errors?|timeouts?|outages?|failures?|slowness|latency|problems?|issues?|"
     r"regressions?|flicker|deadlocks?|spikes?|duplicates?|\d{3}s)"
@@ -146,8 +160,8 @@ _FACT = any_of(
 )
 _ALL = (
     rf"^(?:all |every |each |our |new )?(?!(?:this|its|his|these|those|the|some|many|both|two)\b)(?:[\w-]+ )?"
-    rf"(?!(?:{_TROUBLE}|{_NO_MEASURE}|{OUTCOME}|things?|tests?|clicks?|buttons?|pages?|files?|this|his|always|sometimes|"
-    r"yes|its|lots|thanks|us)\b)[\w-]+s"
+    rf"(?!(?<!commit )(?<!log )(?:{_TROUBLE}|{_NO_MEASURE}|{OUTCOME}|things?|tests?|clicks?|buttons?|pages?|files?|"
+    r"this|his|always|sometimes|yes|its|lots|thanks|us)\b)[\w-]+s"
 )
 """All things of a kind: "invoices", "our error reports"; a bare plural is never this one here."""
 _ALL_ARE = any_of(
@@ -210,17 +224,22 @@ _OVER_SOON = re.compile(
 )
 
 
+_SINCE = re.compile(r"^since (?:yesterday|today|(?:last|this) \w+|\w+day),? ")
+"""From when on something holds."""
+
+
 @lru_cache(maxsize=64)
 def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
     """Return the kind of what a tidied sentence lays down, and whether it asks for it; None where it lays down nothing.
 
     `low` is the sentence in lower case, `text` as it was written: a name is told by its capital.
     """
+    low = _SINCE.sub("", low)
     if _NAME.match(text):
         return MemoryType.PREFERENCE, True
     if _FINDING.search(low):
         return MemoryType.INSIGHT, False
-    if _CHOICE.search(low):
+    if _CHOICE.search(low) or _CHANGE.search(low):
         return MemoryType.DECISION, False
     if _WAY.search(low) and not _OVER_SOON.search(low):
         return MemoryType.HOWTO, False

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from scrubjay.lifecycle.restating import restated
 from scrubjay_shared.text import analyse
 
 WORD = re.compile(r"[^\W_](?:[\w'’./:@+#-]*[\w+#])?")
@@ -67,7 +68,7 @@ _LIGHT = frozenset(
         " remove removed instead rather longer anymore now currently always never going make made keep kept get got"
         " want wants need needs decide decided please also really still yet new old stop stopped prefer"
         " like likes love hate dislike avoid cancel cancelled withdrawn withdraw deprecated retired abandoned scrapped"
-        " revoked discontinued superseded renamed ejected"
+        " revoked discontinued superseded renamed ejected happen happens"
     )
 )
 """Stems that say what happens, not what it happens to: sharing these, two statements are not yet about one thing."""
@@ -116,13 +117,15 @@ ENDINGS = tuple(
         rf"\beject(?:ed|ing)? from {_PHRASE}{_END}",
         rf"(?:{_NEW} )?\b(?:instead of|rather than|in place of) {_PHRASE}{_END}",
         rf"\breplac(?:e|es|ed|ing) {_PHRASE} (?:with|by) {_NEW}",
-        rf"{_NEW} (?:replaces|supersedes|takes the place of) {_PHRASE}{_END}",
+        rf"{_NEW} (?:replaces|supersedes|takes the place of|took the place of) {_PHRASE}{_END}",
+        rf"(?P<new>[^\s,;:()!?]+)(?<!was|are)(?<!were|been)(?<!is|be) replaced (?!by |with ){_PHRASE}{_END}",
+        rf"\bno more {_PHRASE}{_END}",
         rf"{_PHRASE} {_WAS} (?:now |since |all |to be )?{_ENDED}(?: (?:with|by|in favou?r of) {_NEW})?",
         rf"\b{_ENDING} (?!from |by ){_PHRASE}(?: (?:in favou?r of|for) {_NEW}|{_END})",
         rf"\brenam(?:e|es|ed|ing) {_PHRASE} (?:in)?to {_NEW}",
         rf"\bno longer {_WITH} {_PHRASE}{_END}",
         rf"(?:\bnot|n['’]t|\b(?:do|does|did|wo|ca|is|are|was)nt) {_WITH} {_PHRASE} any ?more\b",
-        rf"^{_PHRASE} (?:is|are) off(?=\.?$)",
+        rf"^{_PHRASE} (?:is|are) (?:off(?=\.?$)|out(?=, (?:we|use|so|please)\b))",
         rf"\b(?:forget|ignore|scratch) (?:what (?:i|we) said about|that about|the idea of) {_PHRASE}{_END}",
     )
 )
@@ -177,10 +180,17 @@ BOUNDED = re.compile(
     re.IGNORECASE,
 )
 _SIGNS_OF_TIME = re.compile(
-    r"\b(?:from now on|these days|scratch that|going forward|as of (?:now|today)|after all|for now|temporarily"
+    r"\b(?:from now on|these days|scratch that|(?:i(?:['’]ve)? )?changed my mind[,:]?"
+    r"|going forward|as of (?:now|today)|after all|for now|temporarily"
     r"|for the time being)\b",
     re.IGNORECASE,
 )
+_SINCE = re.compile(
+    r"\bsince (?:yesterday|today|(?:last|this) (?:week|month|quarter|year|spring|summer|autumn|winter|sprint|\w+day)|"
+    r"(?:the )?\d|\w+day\b)",
+    re.IGNORECASE,
+)
+"""When what is said began to hold."""
 _WILL_BE = re.compile(r"\b(?:(?:is|are) going to be|will be|is set to be)\b", re.IGNORECASE)
 
 _SPEAKERS = _words("we i they")
@@ -192,6 +202,7 @@ _FUNCTIONAL = _phrases(
     "|default to|due on"
     "|due by|due in|based in|based on|built on|built with|hosted on|hosted at|hosted in|deployed to|deployed on"
     "|stored in|kept in|located in|located at|called|named|set to|costs|starts at|starts on|ends at|ends on|happens on"
+    "|happen on|stored as|sent to|cut from"
     "|scheduled for|assigned to|owned by|maintained by|reviewed by|belongs to|reports to|expires on|expires in"
     "|ends in|end in|run with|runs with|works at|works from|works for"
     "|answer in|reply in|respond in|speak in|talk in|limited to|capped at|goes to|go to|ships on|ships in"
@@ -229,15 +240,9 @@ _CONTRAST = re.compile(
     r" (?P<denied>[^,;:.!?]{1,40})[.!]?$",
     re.IGNORECASE,
 )
-_SETS = re.compile(
-    r"^(?:please )?(?:set|keep|make|raise|lower|increase|decrease|reduce|change) "
-    r"(?P<what>(?:the |our )?(?!to\b|at\b)[\w-]+(?: (?!to\b|at\b|from\b)[\w-]+){0,3}?) "
-    r"(?:to |at |from \S+ to )?(?P<value>[#$€]?\d\S*)$",
-    re.IGNORECASE,
-)
-"""An order to set something to a number, which says what it is from then on."""
 _NUMBERED = _words(
-    "to is are at in on of by than the about only least most port line lines page pages issue issues pr prs"
+    "to is are at in on of by than the about for after before has have with within every"
+    " only least most port line lines page pages issue issues pr prs"
     " ticket tickets step steps day days week weeks month months year years top level levels part parts phase"
     " phases chunk chunks task tasks item items option options stage stages round rounds milestone milestones"
     " sprint sprints section sections batch test tests case cases question questions run runs session sessions"
@@ -246,7 +251,8 @@ _NUMBERED = _words(
 """Words after which a number is a place in a row, or counts something, and is no version."""
 _VERSION = re.compile(
     rf"\b(?P<name>(?!(?:{'|'.join(sorted(_NUMBERED))})\b)[a-z][\w+#-]*)(?:['’]s)?(?: version)?(?: (?:is|to))? "
-    r"v?(?P<number>\d+(?:\.\d+)*(?:\.x)?)(?![\w%:/-])",
+    r"v?(?P<number>\d+(?:\.\d+)*(?:\.x)?)(?![\w%:/-])"
+    r"(?! (?!is\b|was\b|has\b|as\b|this\b|does\b|needs\b|runs\b|works\b)[a-z]+s\b)",  # a number of things
     re.IGNORECASE,
 )
 """A thing with a version of it: "postgres 16", "tailwind v4", "our node version is 20"."""
@@ -318,7 +324,7 @@ def telling(text: str) -> frozenset[str]:
 def read(text: str) -> Reading:
     """Read a sentence. Costs some tens of microseconds; the same text is read again for nothing."""
     text = _spelled(text)
-    text = _SETS.sub(r"\g<what> is \g<value>", _ASIDE.sub("", text))
+    text = restated(_ASIDE.sub("", text))
     head = _CLAUSE.sub("", _unbounded(_CODE.sub(lambda code: code[1].replace(" ", "_"), text))).strip() or text
     said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
     low = [word.lower() for word in said]
@@ -339,7 +345,7 @@ def read(text: str) -> Reading:
         holder=_holder(words),
         endings=tuple(_endings(head)),
         changes=CHANGE.search(text) is not None,
-        now=any(word in NOW_WORDS for word in low) or CHANGE.search(text) is not None,
+        now=any(word in NOW_WORDS for word in low) or CHANGE.search(text) is not None or bool(_SINCE.search(text)),
         hypothetical=HYPOTHETICAL.search(text) is not None,
         planned=PLANNED.search(text) is not None,
         bounded=BOUNDED.search(text) is not None,
@@ -349,6 +355,12 @@ def read(text: str) -> Reading:
         versions=tuple((one["name"].lower(), one["number"]) for one in _VERSION.finditer(DATE.sub(" ", head))),
         raised=_RAISED.search(head) is not None,
     )
+
+
+def clauses(text: str) -> list[str]:
+    """Return the clauses of a sentence that commas set apart and that may stand alone; none of a sentence of one."""
+    parts = re.split(r"[,;] (?:and |so |but )?", text)
+    return [part for part in parts if len(part.split()) >= LEAST_WORDS] if len(parts) > 1 else []
 
 
 def _holder(words: tuple[str, ...]) -> int:
@@ -432,7 +444,7 @@ def _endings(text: str) -> list[Ending]:
         for pattern in patterns:
             for match in pattern.finditer(text):
                 groups = match.groupdict()
-                gone = telling(groups["gone"])
+                gone = telling(DATE.sub(" ", groups["gone"]))
                 if gone:
                     new = groups.get("new") or (_instead(text[match.end() :]) if sure else "")
                     found.append(Ending(gone, telling(new), sure))

@@ -11,19 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from scrubjay.lifecycle.readings import (
-    BE_WORDS,
-    DEFINITE,
-    USE_WORDS,
-    Ending,
-    Reading,
-    begun,
-    functional,
-    is_past,
-    kind_of,
-    read,
-    telling,
-)
+from scrubjay.lifecycle.readings import Ending, Reading, begun, clauses, read, telling
+from scrubjay.lifecycle.values import later_place, later_value, later_version
 from scrubjay.policy import SupersessionPolicy
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import TRUST_ORDER, Scope, Trust
@@ -186,20 +175,48 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
     after = begun(read(new), before)
     if after.hypothetical or before.hypothetical or (before.core == after.core and before.denied == after.denied):
         return None
-    told = (
-        _denied(before, after)
-        or _later_value(before, after, policy)
-        or _later_version(before, after)
-        or _ended(before, after, policy)
-        or _nearly_denied(before, after, policy)
-        or _about_the_same(before, after, policy)
-    )
+    told = _judged(before, after, policy)
+    if told is None or told[0] is Verdict.UNSURE:
+        told = _judged_by_clause(before, after, policy) or told
     if told is None:
         return None
     verdict, why = told
     if verdict is Verdict.SUPERSEDES and (after.planned or (after.bounded and not before.bounded)):
         return Verdict.UNSURE, "planned" if after.planned else "bounded"
     return verdict, why
+
+
+def _judged(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    """Return the first judgement that is sure, else the first."""
+    unsure: Told | None = None
+    for told in (
+        _denied(before, after),
+        _told("later value", sure=later_value(before, after, policy)),
+        _told("later version", sure=later_version(before, after)),
+        _told("later place", sure=later_place(before, after, policy)),
+        _ended(before, after, policy),
+        _nearly_denied(before, after, policy),
+        _about_the_same(before, after, policy),
+    ):
+        if told is not None and told[0] is Verdict.SUPERSEDES:
+            return told
+        unsure = unsure or told
+    return unsure
+
+
+def _judged_by_clause(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
+    """Judge whether one clause of a later sentence gives another value: "Ines left, Paul is the product owner now"."""
+    for clause in clauses(after.text):
+        part = read(clause)
+        holds_now = part.now and not part.hypothetical
+        if holds_now and (later_value(before, part, policy) or later_place(before, part, policy)):
+            return Verdict.SUPERSEDES, "later value"
+    return None
+
+
+def _told(why: str, *, sure: bool | None) -> Told | None:
+    """Return a judgement of a value as a verdict."""
+    return None if sure is None else (Verdict.SUPERSEDES if sure else Verdict.UNSURE, why)
 
 
 def _denied(before: Reading, after: Reading) -> Told | None:
@@ -214,147 +231,6 @@ def _nearly_denied(before: Reading, after: Reading, policy: SupersessionPolicy) 
         return None
     shared = len(before.core & after.core) / len(before.core | after.core)
     return (Verdict.UNSURE, "polarity") if shared >= policy.near_polarity else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """Two sentences that differ in one run of words: what stands before it and after it, and what each has there."""
-
-    prefix: tuple[str, ...]
-    suffix: tuple[str, ...]
-    olds: tuple[str, ...]
-    news: tuple[str, ...]
-
-    @property
-    def is_alike(self) -> bool:
-        """Whether both have the same kind of value, and neither is the other with more words."""
-        return kind_of(self.olds) == kind_of(self.news) and not _one_holds_other(self)
-
-
-def _frame(before: Reading, after: Reading, policy: SupersessionPolicy) -> _Frame | None:
-    a, b = before.words, after.words
-    shorter = min(len(a), len(b))
-    start = next((n for n in range(shorter) if a[n] != b[n]), shorter)
-    end = next((n for n in range(shorter - start) if a[-1 - n] != b[-1 - n]), shorter - start)
-    olds, news = before.shown[start : len(a) - end], after.shown[start : len(b) - end]
-    if not (0 < len(olds) <= policy.value_words and 0 < len(news) <= policy.value_words):
-        return None
-    return _Frame(a[:start], a[len(a) - end :], olds, news)
-
-
-def _later_value(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
-    """Judge whether one is the other with another value in the place of one that a thing has once."""
-    if before.denied or after.denied:
-        return None
-    frame = _frame(before, after, policy)
-    if frame is None:
-        return None
-    sure = _value_in_frame(frame, before, after)
-    if sure is None and _may_be_value(frame, after):
-        sure = False
-    return None if sure is None else (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "later value")
-
-
-def _later_version(before: Reading, after: Reading) -> Told | None:
-    """Judge whether something that the earlier statement names with a version is said to have another one now.
-
-    Where the earlier one says where it is so, the later one must say it of there.
-    """
-    if not (after.raised or after.now or after.changes) or before.denied or after.denied:
-        return None
-    was, now = dict(before.versions), dict(after.versions)
-    for name in was.keys() & now.keys():
-        numbers = {number for other, number in (*before.versions, *after.versions) if other == name}
-        versions = " ".join(f"{number} v{number}" for number in numbers)
-        rest = before.stems - telling(f"{name} version runs {versions}") - before.dated
-        said = {stem for stem in rest if not stem.isdigit()}
-        if was[name] == now[name] or (said and not said & after.stems):
-            continue
-        sure = said <= after.stems and len(numbers) == _OLD_AND_NEW
-        return (Verdict.SUPERSEDES if sure else Verdict.UNSURE), "later version"
-    return None
-
-
-_OLD_AND_NEW = 2
-"""Versions that two statements name of a thing of which one is the other's successor."""
-
-
-def _value_in_frame(frame: _Frame, before: Reading, after: Reading) -> bool | None:
-    """Say whether a value replaces (True), may (False), or both may hold (None)."""
-    if not frame.prefix:
-        return _has_one_role(frame, after) or None
-    if functional(frame.prefix) or functional(frame.prefix[:-1]):
-        return _value_of_relation(frame, before, after)
-    if frame.prefix[-1] in BE_WORDS:
-        return _value_of_being(frame, after)
-    if frame.prefix[-1] in USE_WORDS:
-        return _value_of_use(frame, after)
-    return _value_further_on(frame, after)
-
-
-def _may_be_value(frame: _Frame, after: Reading) -> bool:
-    """Say whether a value may replace another by signs alone: it is bounded in time or new, or the thing is one."""
-    around = (*frame.prefix, *frame.suffix)
-    if _one_holds_other(frame) or is_past(around) or not telling(" ".join(around)):
-        return False
-    if (BE_WORDS | USE_WORDS) & {word.lower() for word in (*frame.olds, *frame.news)}:
-        return False  # another thing is told of
-    named = frame.is_alike and kind_of(frame.news) != "word" and _unit(frame.olds) == _unit(frame.news)
-    return after.bounded or (bool(frame.prefix) and (after.now or (named and after.definite)))
-
-
-def _unit(value: tuple[str, ...]) -> frozenset[str]:
-    """Return what a number counts; nothing for a value that is none."""
-    return telling(" ".join(word for word in value if kind_of((word,)) == "word"))
-
-
-def _has_one_role(frame: _Frame, after: Reading) -> bool:
-    """Say whether the value is all that stands before "is the …": a role that one has at a time."""
-    role = bool(frame.suffix) and frame.suffix[0] in BE_WORDS and bool(telling(" ".join(frame.suffix[1:])))
-    one = role and any(f" {frame.suffix[0]} {word} " in f" {after.text.lower()} " for word in DEFINITE)
-    return one and frame.is_alike and kind_of(frame.news) != "word"
-
-
-# Each of these says whether the value replaces (True), may (False), or both may hold (None).
-
-
-def _value_of_relation(frame: _Frame, before: Reading, after: Reading) -> bool | None:
-    if not (before.subject or frame.suffix):
-        return (after.now and frame.is_alike) or None  # an order: "answer in German"
-    # More words in the old value say something besides, which may still hold.
-    return bool(before.subject) and not _one_holds_other(frame) and len(frame.olds) <= len(frame.news) + 1
-
-
-def _value_of_being(frame: _Frame, after: Reading) -> bool | None:
-    if not telling(" ".join(frame.prefix)):
-        return None
-    kind = kind_of(frame.news)
-    if frame.is_alike and (kind == "number" or (kind == "name" and after.definite)):
-        return True
-    if after.now and after.definite and not _one_holds_other(frame):
-        return True
-    return False if (frame.is_alike and kind == "name") or after.now else None
-
-
-def _value_of_use(frame: _Frame, after: Reading) -> bool | None:
-    purpose = bool(telling(" ".join(frame.suffix)))
-    if not (purpose or after.now):
-        return None
-    return purpose and (after.now or frame.suffix[0] == "as")
-
-
-def _value_further_on(frame: _Frame, after: Reading) -> bool | None:
-    numbers = kind_of(frame.news) == kind_of(frame.olds) == "number"
-    holds = bool(BE_WORDS & set(frame.prefix)) or (after.now and not is_past(frame.prefix))
-    if not (numbers and holds and telling(" ".join(frame.prefix))):
-        return None
-    return after.now or after.definite
-
-
-def _one_holds_other(frame: _Frame) -> bool:
-    """Say whether one value holds the other: more of the same is no other value."""
-    one, other = {word.lower() for word in frame.olds}, {word.lower() for word in frame.news}
-    return one <= other or other <= one
 
 
 def _ended(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
@@ -391,7 +267,8 @@ def _ended_by(ending: Ending, before: Reading, after: Reading, policy: Supersess
         sure = whole and stands and bool(subject & after.subject)
         return (Verdict.SUPERSEDES if sure else Verdict.UNSURE, "denied") if whole and (shared or not rest) else None
     repeats = whole and bool(rest) and not rest - shared
-    if repeats or (whole and stands and same_subject and (shared or not further)):
+    all_of_it = all_found and not rest and len(gone) >= policy.tying_stems
+    if repeats or all_of_it or (whole and stands and same_subject and (shared or not further)):
         part = before.lists and bool(rest - shared if stands else rest)  # of "we use X and Y", Y holds on when X ended
         return (Verdict.UNSURE, "part") if part else (Verdict.SUPERSEDES, "ended")
     tied = len(shared) >= policy.tying_stems or (bool(shared) and (whole or (stands and same_subject)))
