@@ -116,6 +116,16 @@ NUMBERED = "I see three.\n1. **Weekly chunks** without compression\n2. **Daily c
         ("Should we drop Python 3.10 in the next release?", "yep", "The user agreed: drop Python 3.10 in the next release."),
         ("I'd recommend using NATS for the events.", "ok, but keep Kafka for billing", "The user agreed: using NATS for the events, but keep Kafka for billing."),
         ("1) Keep SQLite for now\n2) Move to Postgres", "1", "The user chose option 1: Keep SQLite for now."),
+        ("I'd recommend the dead letter queue. OK?", "yes, do that", "The user agreed: the dead letter queue."),
+        ("I propose to store all timestamps in UTC. Does that work?", "yep", "The user agreed: store all timestamps in UTC."),
+        (OPTIONS, "B is fine, but keep Redis for billing", "The user chose option B: Move the queue to Postgres with SKIP LOCKED (but keep Redis for billing)."),
+        ("Do you want me to keep the old endpoint?", "no, nobody uses it", "The user did not want to keep the old endpoint: nobody uses it."),
+        ("How long should we keep the audit logs?", "10 years, it's required by law", 'The user answered "10 years, it\'s required by law" to "How long should we keep the audit logs?".'),
+        ("I need two things. Which Python versions do you need to support?", "3.10 and up", 'The user answered "3.10 and up" to "Which Python versions do you need to support?".'),
+        ("Should the tests run against a real database or an in-memory one?", "real one, always", 'The user answered "real one, always" to "Should the tests run against a real database or an in-memory one?".'),
+        ("What should happen when a payment fails?", "retry three times, then pause the account", 'The user answered "retry three times, then pause the account" to "What should happen when a payment fails?".'),
+        ("Shall we call it `acme-core` or `acme-base`?", "acme-core", 'The user chose acme-core, asked "Shall we call it `acme-core` or `acme-base`?".'),
+        ("Should we use uv or poetry?", "pip", 'The user answered "pip" to "Should we use uv or poetry?".'),
         ("Should we use uv or poetry for the service?", "uv", 'The user chose uv, asked "Should we use uv or poetry for the service?".'),
     ],
 )  # fmt: skip
@@ -144,11 +154,26 @@ def test_an_answer_decides_what_was_proposed(proposal: str, reply: str, content:
         ("1. Delete the test, it can't run here.\n2. Keep it and mark it slow.", "1"),
         ("A) Push through the parser now\nB) Stop here", "A"),
         ("", "yes"),
-        ("Should we use uv or poetry?", "pip"),
+        ("Should we use uv or poetry?", "no idea, you decide"),
+        ("What would you like to tackle next?", "the login page"),
+        ("What do you see in the console?", "an undefined error"),
+        ("Should I continue with the remaining tests?", "only those of the parser"),
+        ("Is the layout working now?", "the footer is still too low"),
+        ("Do you want me to keep the old endpoint?", "no, wait"),
+        ("Is Jonas running as well?", "he'll drive me there though"),
+        ("Which color do you want for the header?", "forget it, look at the logs first"),
     ],
 )
 def test_a_step_a_refusal_and_a_question_decide_nothing(proposal: str, reply: str) -> None:
     assert agreed(proposal, reply) is None
+
+
+def test_an_answer_is_told_with_its_question_and_not_again_without() -> None:
+    asked = turn("Is the API public or internal?", 1, Role.ASSISTANT)
+
+    [one] = learned(asked, turn("internal only, it's behind the VPN", 2))
+
+    assert one.content == 'The user answered "internal only, it\'s behind the VPN" to "Is the API public or internal?".'
 
 
 def test_only_the_agents_own_proposal_is_agreed_to() -> None:

@@ -95,6 +95,7 @@ def test_other_hosts_and_what_is_no_address(url: str, name: str | None) -> None:
     | st.lists(st.sampled_from(["git@", "https://", "host", ":", "/", "a", ".git", "@", "[", "]", "%00"])).map("".join)
 )
 @example("https://user:p@ss@host/x")
+@example("0\x1f:0")
 def test_no_address_breaks_it_and_no_password_is_in_a_name(url: str) -> None:
     name = projects.remote_name(url)
 

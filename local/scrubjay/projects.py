@@ -99,7 +99,7 @@ def remote_name(url: str) -> str | None:
     if parts:
         parts[-1] = parts[-1].removesuffix(".git")
     path = "/".join(filter(None, parts))
-    return f"{host}/{path}" if host and path and path.isprintable() else None
+    return f"{host}/{path}" if host and path and (host + path).isprintable() else None
 
 
 def remote_url(config: str) -> str | None:

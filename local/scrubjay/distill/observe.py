@@ -154,7 +154,8 @@ def distill(
             made = _promoted(event, user_id, policy, counted)
         else:
             made = _observed(event, cast.context(event), user_id, policy, counted, selector=selector)
-            made += _agreed(before, event, cast.context(event), user_id, policy)
+            agreed_to = _agreed(before, event, cast.context(event), user_id, policy)
+            made = [one for one in made if not any(_tells(other, one, event) for other in agreed_to)] + agreed_to
         for one in made:
             key = (content_hash(one.content), one.scope, one.resource_id)
             counted["duplicates"] += key in kept
@@ -219,13 +220,19 @@ def _observed(
     return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
 
 
+def _tells(answer: Observation, one: Observation, event: Event) -> bool:
+    """Say whether an answer with what was asked tells what was read from the answer alone."""
+    said = one.excerpt.strip(" .!")
+    return said.lower() in answer.content.lower() or said == event.text.strip(" .!")
+
+
 def _agreed(
     before: Event | None, event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy
 ) -> list[Observation]:
     """Read a person's answer to what the agent proposed right before it. The grip covers both."""
     if before is None or before.role is not Role.ASSISTANT or event.role is not Role.USER or not was_said(before):
         return []
-    found = agreed(before.text, event.text)
+    found = agreed(before.text, event.text, at_work=event.project is not None)
     if found is None or context.named_talk:
         return []
     thought = Thought(

@@ -54,6 +54,8 @@ _FOR_NOW = any_of(
     _LEAD + r"(?:please |let'?s |lets )?(?:address|tackle|fix|do|handle|ignore|skip) (?:\W|the|issues?|items?|points?|"
     r"numbers?|findings?|comments?)*\d|^(?:\W|let'?s )*address(?::| -)",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
+    _LEAD
+    + r"(?:please )?(?:have another look|have a look|take another look|look (?:at|into|for|through)|go through)\b",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
     _LEAD + r"(?:no idea|i (?:really |still )?(?:do|did)(?: not|n'?t) (?:know|understand|remember|get))\b",
     r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",

@@ -23,6 +23,8 @@ from scrubjay.policy import SupersessionPolicy
 
 _RELATING = frozenset({"for", "in", "on", "at", "of", "with", "by", "from", "to", "during", "per", "under", "over"})
 """What a value may be told of: "3 for payments"."""
+_OF_ANOTHER = frozenset({"for", "of", "per", "during", "in"})
+"""Of these, words after which it is told of another thing; "on db-2" only says more of the same."""
 _JOINED = frozenset(
     {"due", "written", "built", "kept", "cut", "sent", "held", "run", "made", "done", "set", "behind", "via", "through"}
     | {"into", "onto", "as", "like", "without"}
@@ -81,7 +83,7 @@ class _Frame:
     @property
     def has_two_places(self) -> bool:
         """Whether both values are told of something, each of another: "3 for payments" and "5 for mails"."""
-        return all(_RELATING & {word.lower() for word in value[1:-1]} for value in (self.olds, self.news))
+        return all(_OF_ANOTHER & {word.lower() for word in value[1:-1]} for value in (self.olds, self.news))
 
     @property
     def is_alike(self) -> bool:
