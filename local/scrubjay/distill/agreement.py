@@ -95,12 +95,14 @@ ASKS = re.compile(
 OF_THE_MOMENT = re.compile(
     r"\b(?:(?:should|shall) i (?:run|proceed|continue|go|commit|push|start|stop|begin|fix|do|try|look|check|"
     r"investigate|wait|apply|revert|also|now|(?:make|implement|add|update|change|remove|create|keep) (?:this|that|"
-    r"these|those|it|them))|do you see|you mean|do you think|do you want to|tackle|errors?|happens|happened|console|"
-    r"outputs?|now|next|shown?|appears?|help|wrong|else|direction|further|adjust\w*|proceed|continue|"
-    r"(?:start|begin) with|working|works|looks? (?:right|good)|make sense|right|correct|clear|ready|okay|ok|"
+    r"these|those|it|them))|do you see|you mean|do you think|(?:do you want|would you like) to (?:proceed|continue|"
+    r"start|tackle|do|work|focus|see|review|test|try|run|go|look|check|move on)|tackle|"
+    r"(?:what|which|the same) (?:error|issue|problem)s?|happens|happened|console|outputs?|"
+    r"now|next|(?:is|are|being) shown|appears?|help|wrong|else|direction|"
+    r"further|adjust\w*|proceed|continue|(?:start|begin) with|working|works|looks? (?:right|good)|make sense|right|"
+    r"correct|clear|ready|okay|ok|"
     r"this (?:file|change|error|line|fix|one|"
-    r"approach|plan|step)|any (?:other|more|further)|anything|something|thoughts|sound\w*|"
-    r"the same (?:error|issue|problem))\b",
+    r"approach|plan|step)|any (?:other|more|further)|anything|something|thoughts|sound\w*)\b",
     re.IGNORECASE,
 )
 """What is asked of the step at hand."""
@@ -113,6 +115,12 @@ NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 """What leaves a question open, or answers it with a word that says nothing alone."""
+YES_OR_NO = re.compile(
+    r"(?:yes|yeah|yep|yup|nope|nah|no(?! (?:idea|preference|opinion|problem|need|thanks|matter)))\b[ ,.!]+"
+    r"(?P<rest>\S+ \S.*)",
+    re.IGNORECASE,
+)
+"""Yes or no, and something that makes an answer of it: "no, Linux and macOS only"."""
 EITHER_OR = re.compile(r"(?:is|are|does|must|may|can)\b", re.IGNORECASE)
 HOW_IT_SHOULD_BE = re.compile(r"(?:(?:what|how|who|when|where|which \w+) should|should|shall)\b", re.IGNORECASE)
 """A question that is answered with an order for good: "retry it three times"."""
@@ -148,7 +156,7 @@ def agreed(proposal: str, reply: str, *, at_work: bool = True) -> Agreement | No
     elif yes := YES.match(answer):
         found = _suggestion(shown, yes["but"])
     elif no := NO.match(answer):
-        found = _refusal(shown, no["rest"])
+        found = _refusal(shown, no["rest"]) or (_answer(shown, answer) if at_work else None)
     else:
         found = _alternative(shown, answer) or (_answer(shown, answer) if at_work else None)
     return None if found is None else Agreement(words=found[0], start=offset + found[1], end=end)
@@ -208,7 +216,8 @@ def _answer(shown: str, answer: str) -> tuple[str, int] | None:
     if EITHER_OR.match(asked["question"]) and " or " not in asked["question"]:
         return None  # it is answered by yes or no, and by talk
     is_step = is_passing(answer.lower()) and not HOW_IT_SHOULD_BE.match(asked["question"])
-    if NO_ANSWER.match(answer) or is_step:
+    reason = YES_OR_NO.match(answer)
+    if is_step or (NO_ANSWER.match(answer) and (reason is None or NOT_YET.match(reason["rest"]))):
         return None
     question = EMPHASIS.sub("", asked["question"]).strip()
     start = max(0, len(shown) - MAX_QUESTION_CHARS) + asked.start("question")

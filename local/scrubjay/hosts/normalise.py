@@ -7,7 +7,7 @@ a person typed is trusted as theirs; what a program wrote in their name, and wha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -42,6 +42,8 @@ from scrubjay.hosts.meanings import (
     host_name,
 )
 from scrubjay.importers.echo import is_our_command, is_our_tool, without_echo
+from scrubjay.importers.forms import Answered, is_form
+from scrubjay.importers.forms import answered as form_answers
 from scrubjay.importers.parsing import clean, digest, millis
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
@@ -161,7 +163,8 @@ def normalise(
         return replace(captured, dropped=outcome, transcript=path if wanted and path else None)
     answers = meaning in PECULIAR.get(known, PLAIN).context and not helps(told)
     context: dict[Meaning, Any] = {Meaning.START: "session_start", Meaning.PROMPT: "prompt"}
-    return replace(captured, drafts=(outcome,), context=context.get(meaning) if answers else None)
+    drafts = outcome if isinstance(outcome, tuple) else (outcome,)
+    return replace(captured, drafts=drafts, context=context.get(meaning) if answers else None)
 
 
 def completed(captured: Captured, data: bytes) -> Captured:
@@ -224,8 +227,8 @@ def prompted(told: Told) -> EventDraft | str:
     return told.draft(EventType.USER_MESSAGE, Role.USER, text, trust=Trust.USER)
 
 
-def used(told: Told) -> EventDraft | str:
-    """Return what a tool answered, headed by what it was asked."""
+def used(told: Told) -> tuple[EventDraft, ...] | EventDraft | str:
+    """Return what a tool answered, headed by what it was asked; of a form, what the agent asked and the person said."""
     tool, given = told.word(TOOLS), opened(anything(told.payload, INPUTS))
     if is_our_tool(tool, told.word(SERVERS)) or is_our_command(given):
         return "recalled"
@@ -233,7 +236,10 @@ def used(told: Told) -> EventDraft | str:
         return "not_captured"
     if helps(told):
         return "subagent"
-    raw = printed(anything(told.payload, OUTPUTS))
+    result = anything(told.payload, OUTPUTS)
+    if is_form(tool, told.word(SERVERS)) and (found := form_answers(given, opened(result), printed(result))):
+        return tuple(draft for one in found for draft in filled_in(told, one))
+    raw = printed(result)
     output = bounded(without_echo(raw).strip(), DEFAULT.limits.output_chars)
     if not output:
         return "recalled" if raw else "empty"
@@ -247,10 +253,21 @@ def used(told: Told) -> EventDraft | str:
     return told.draft(EventType.TOOL_RESULT, Role.TOOL, text, trust=Trust.UNTRUSTED, core=output, **about)
 
 
-def failing(told: Told) -> EventDraft | str:
+def filled_in(told: Told, one: Answered) -> Iterator[EventDraft]:
+    """Yield a question of a form as the agent's words, and the answer as what the person typed: the host says so."""
+    answer = shown(one.answer)
+    if answer:
+        yield told.draft(EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, shown(one.asked), trust=Trust.AGENT)
+        core = f"{one.question}\n{answer}"  # "Yes" may answer two questions of one form
+        yield told.draft(EventType.USER_MESSAGE, Role.USER, answer, trust=Trust.USER, core=core)
+
+
+def failing(told: Told) -> tuple[EventDraft, ...] | EventDraft | str:
     """Return what a tool that failed answered."""
     outcome = used(told)
-    return outcome if isinstance(outcome, str) else replace(outcome, metadata=outcome.metadata | {"is_error": True})
+    if isinstance(outcome, EventDraft):
+        return replace(outcome, metadata=outcome.metadata | {"is_error": True})
+    return outcome
 
 
 def answered(told: Told) -> EventDraft | str:
@@ -285,7 +302,7 @@ def bare(event: EventType) -> Callable[[Told], EventDraft | str]:
     return lambda told: told.draft(event, Role.SYSTEM, "", trust=Trust.AGENT)
 
 
-READERS: MappingProxyType[Meaning, Callable[[Told], EventDraft | str]] = MappingProxyType(
+READERS: MappingProxyType[Meaning, Callable[[Told], tuple[EventDraft, ...] | EventDraft | str]] = MappingProxyType(
     {
         Meaning.START: started,
         Meaning.PROMPT: prompted,
@@ -299,4 +316,4 @@ READERS: MappingProxyType[Meaning, Callable[[Told], EventDraft | str]] = Mapping
         Meaning.END: bare(EventType.SESSION_END),
     }
 )
-"""How the event of each meaning is read: the event to store, or why there is none."""
+"""How the event of each meaning is read: the events to store, or why there is none."""

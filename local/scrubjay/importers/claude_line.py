@@ -6,11 +6,12 @@ The vendor calls the format internal: a line we do not know is counted, never an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scrubjay.importers.echo import is_our_tool
+from scrubjay.importers.forms import Answered, answered, is_form
 from scrubjay.importers.parsing import (
     clean,
     digest,
@@ -158,12 +159,23 @@ class LineMapper:
             if is_our_tool(tool):
                 self.skipped["recalled"] += 1
                 continue
+            told = record.get("toolUseResult")
+            if is_form(tool) and block.get("is_error") is not True and (found := answered(told, told, output)):
+                yield from self.form(record, found, ":".join(filter(None, (uuid, call))))
+                continue
             text = f"{heading}\n{output}" if heading else output
             draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
             about: Json = {key: value for key, value in (("tool", tool), ("call_id", call)) if value}
             if block.get("is_error") is True:
                 about["is_error"] = True
             yield replace(draft, metadata={**draft.metadata, **about})
+
+    def form(self, record: dict[str, Any], found: Sequence[Answered], key: str) -> Iterator[EventDraft]:
+        """Yield the questions of a form as the agent's words, and the answers as the person's."""
+        for n, one in enumerate(found):
+            if answer := spoken(one.answer):
+                yield self.draft(record, EventType.ASSISTANT_MESSAGE, Role.ASSISTANT, one.asked, f"{key}:asked:{n}")
+                yield self.draft(record, EventType.USER_MESSAGE, Role.USER, answer, f"{key}:answered:{n}")
 
     def assistant(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
         """Return the words of an answer; tool calls are remembered for their results, thinking is left out."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scrubjay.importers.echo import is_our_tool
+from scrubjay.importers.forms import answered, is_form
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, millis
 from scrubjay.importers.talk import Session, called, listed, output, part_of, spoken, whole_json
 from scrubjay_shared.clock import Millis
@@ -97,12 +98,16 @@ def result(session: Session, part: Json, created: Millis | None, skipped: Counte
     elif not printed:
         skipped["empty"] += 1
     else:
-        key = clean(part.get("id"))
+        key, ts = clean(part.get("id")), millis(part_of(state, "time").get("end")) or created
+        found = answered(state.get("input"), state.get("metadata"), printed) if is_form(tool) else ()
+        if found and state.get("status") != "error":
+            yield from session.form(found, ts=ts, key=key)
+            return
         yield session.tool_result(
             tool,
             called(tool, state.get("input")),
             printed,
-            ts=millis(part_of(state, "time").get("end")) or created,
+            ts=ts,
             call=clean(part.get("callID")),
             key=key,
             failed=state.get("status") == "error",

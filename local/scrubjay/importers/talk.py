@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from scrubjay.importers.echo import unwrapped, without_echo
+from scrubjay.importers.forms import Answered
 from scrubjay.importers.parsing import clean, digest, first, json_value
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
@@ -101,6 +103,14 @@ class Session:
         text = f"{heading}\n{said}" if heading else said
         about: Json = {"tool": tool, "call_id": call, "is_error": failed}
         return self.event(EventType.TOOL_RESULT, Role.TOOL, text, ts=ts, key=key, about=about)
+
+    def form(self, found: Sequence[Answered], *, ts: Millis | None, key: str) -> Iterator[EventDraft]:
+        """Yield the questions of a form as the agent's words, and the answers as the person's."""
+        for n, one in enumerate(found):
+            if answer := spoken(one.answer):
+                asked = EventType.ASSISTANT_MESSAGE
+                yield self.event(asked, Role.ASSISTANT, one.asked, ts=ts, key=key and f"{key}:asked:{n}")
+                yield self.event(EventType.USER_MESSAGE, Role.USER, answer, ts=ts, key=key and f"{key}:answered:{n}")
 
 
 def parts_of(content: Any) -> list[Json]:
