@@ -54,8 +54,7 @@ _FOR_NOW = any_of(
     _LEAD + r"(?:please |let'?s |lets )?(?:address|tackle|fix|do|handle|ignore|skip) (?:\W|the|issues?|items?|points?|"
     r"numbers?|findings?|comments?)*\d|^(?:\W|let'?s )*address(?::| -)",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
-    _LEAD
-    + r"(?:please )?(?:have another look|have a look|take another look|look (?:at|into|for|through)|go through)\b",
+    _LEAD + r"(?:please )?(?:(?:have|take) (?:a|another) look|look (?:at|into|through))\b[^,:;()]{0,40}$",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
     _LEAD + r"(?:no idea|i (?:really |still )?(?:do|did)(?: not|n'?t) (?:know|understand|remember|get))\b",
     r"\bwould (?:it|that|this|there)\b.*\?|\b(?:are|were) you sure\b|\bwhat happens if\b",
@@ -106,4 +105,9 @@ def is_doubtful(low: str, least_words: int) -> bool:
 
     So is one of fewer than `least_words` words, and one without a verb that we know.
     """
-    return bool(_DOUBTFUL.search(low)) or not _ASSERTS.search(low) or len(low.split()) < least_words
+    return bool(_DOUBTFUL.search(low)) or not has_verb(low) or len(low.split()) < least_words
+
+
+def has_verb(low: str) -> bool:
+    """Say whether a sentence in lower case has a verb that we know."""
+    return _ASSERTS.search(low) is not None

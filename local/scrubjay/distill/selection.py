@@ -18,14 +18,15 @@ from scrubjay.distill.clauses import past_fillers, plain_words
 from scrubjay.distill.families import at_work
 from scrubjay.distill.kinds import kind_of
 from scrubjay.distill.language import is_english
-from scrubjay.distill.passing import is_doubtful, is_passing
+from scrubjay.distill.lists import Listed, is_keyed, laid_down
+from scrubjay.distill.passing import has_verb, is_doubtful, is_passing
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
-from scrubjay.distill.scope import EVERYWHERE
+from scrubjay.distill.scope import EVERYWHERE, is_personal
 from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.standing import standing
 from scrubjay.distill.thought import SpeechContext, Thought
-from scrubjay.distill.wording import dated, sentence_case, validity, whole
+from scrubjay.distill.wording import dated, requested, sentence_case, validity, whole
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
@@ -95,13 +96,17 @@ def choices(
     found = list(islice(sentences(text, within), policy.max_sentences))
     chances = selector(text, found, by_person=not context.role_agent)
     by_sentence = {_place(found, thought.start): thought for thought in read}
+    listed = {} if context.role_agent else laid_down(text, found)
     last: Choice | None = None
     for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
         made = _choice(text, one, chance, context, policy, thought=by_sentence.get(n))
-        if last is not None:
+        if not made.thoughts and n in listed:
+            made = _item(text, made, listed[n], context, policy)
+        elif last is not None:
             joined = _joined(text, last, made, context, policy)
             if joined is not None:
                 last, made = joined
+        if last is not None:
             yield last
         last = made
     if last is not None:
@@ -122,6 +127,32 @@ def _choice(
     kept = tuple(_as_said(text, one, chance, context, policy))
     why = "the selector chooses it, in its own words" if kept else "too short, or not English"
     return Choice(sentence=one, thoughts=kept, chance=chance, why=why, as_said=bool(kept))
+
+
+def _item(text: str, made: Choice, listed: Listed, context: SpeechContext, policy: DistillPolicy) -> Choice:
+    """Return what becomes of an item of a list that lays something down, which nothing else keeps."""
+    one = made.sentence
+    said = whole(plain_words(text[one.start : one.end], context.people))
+    if len(said.split()) < policy.min_item_words or len(said) > policy.max_sentence_chars or is_passing(said.lower()):
+        return made
+    kind = MemoryType.PREFERENCE if listed.rules else kind_of(said, by_person=True)
+    if listed.rules:
+        content = requested(said, context.speaker)
+    elif listed.label and not is_keyed(said) and not has_verb(said.lower()):
+        content = f"{listed.label}: {said}"
+    else:
+        content = said
+    thought = Thought(
+        content=sentence_case(content),
+        type=kind,
+        confidence=policy.instruction_confidence,
+        start=one.start,
+        end=one.end,
+        valid_from=None,
+        valid_to=None,
+        personal=not listed.here and is_personal(said.lower(), kind, asked=listed.rules),
+    )
+    return replace(made, thoughts=(thought,), why="an item of a list that lays down how things are")
 
 
 def _joined(

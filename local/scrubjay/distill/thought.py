@@ -127,7 +127,9 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
         if len(said) <= policy.max_sentence_chars:
             thought = _Reader(text, before, last, context, policy).best_part(sentence.start, sentence.end)
             if thought is not None and thought.confidence >= policy.min_confidence:
-                kept.append(thought if lead is None else _led(text, thought, lead))
+                kept.append(
+                    thought if lead is None or "\n" in text[lead.end : sentence.start] else _led(text, thought, lead)
+                )
             elif thought is not None:
                 weak += 1
         lead = sentence if len(said.split()) < policy.min_words and LEAD.match(said) else None
