@@ -29,6 +29,8 @@ _STATE = any_of(
     r"\b(?:says|complains)\b.*(?::|\b(?:errors?|could not|cannot|can'?t|not found)\b)",
     _LEAD + r"after (?:the|your|my|that|this) (?:\w+ )?(?:changes?|updates?|fix|restart|deploy\w*)\b",
     r"\b(?:and|but|so) now (?:it|the|i|my|there|this|all|none|nothing|everything)\b|^there must be (?:an?|some)\b",
+    r"\b(?:remains?|stays?) (?:unchanged|empty|blank|the same)\b|\bno longer (?:filled|shown|displayed|updated|visible|"
+    r"working|loaded|rendered)\b|\ball of a sudden\b|\bis (?:only|not) (?:\w+ )?updat\w+ when\b",
     rf"{_LEAD}no (?:\w+ )?{OUTCOME}\b(?! (?:without|unless|until))",
     rf"{_LEAD}we (?:(?:now|still|then|only|just) )?(?:end up|fall|hit|land|crash|lose|run into|get stuck|never reach|"
     r"overwrite|jump|arrive)\b",
@@ -53,6 +55,7 @@ _FOR_NOW = any_of(
     r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b|\blines? \d+",
     _LEAD + r"(?:please |let'?s |lets )?(?:address|tackle|fix|do|handle|ignore|skip) (?:\W|the|issues?|items?|points?|"
     r"numbers?|findings?|comments?)*\d|^(?:\W|let'?s )*address(?::| -)",
+    _LEAD + r"(?:please )?double[- ]check\b",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
     _LEAD + r"(?:please )?(?:(?:have|take) (?:a|another) look|look (?:at|into|through))\b[^,:;()]{0,40}$",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
