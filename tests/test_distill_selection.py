@@ -353,3 +353,11 @@ def test_an_agents_sentences_stay_apart() -> None:
 )
 def test_what_somebody_sees_misses_or_asks_for_right_now_is_not_kept(said: str) -> None:
     assert learned(said) == ()
+
+
+def test_of_a_sentence_whose_beginning_a_pattern_reads_all_is_kept_and_an_order_stands_alone() -> None:
+    [told] = learned("The app is called Kornblume, it's for people with allotment gardens.")
+    [asked] = learned("I fixed the tests myself yesterday evening - never push to main")
+
+    assert told.content == "The app is called Kornblume, it's for people with allotment gardens."
+    assert asked.content == "The user asked: never push to main."

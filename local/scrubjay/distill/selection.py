@@ -120,6 +120,8 @@ def _choice(
     refused = _refused(text, one, chance, context, policy)
     if thought is not None and (not refused or _stands(thought, text, chance, context, policy)):
         weighed = _doubted(thought, context, policy) if refused else _weighed(thought, chance)
+        if not refused:
+            weighed = _whole_of(weighed, text, one, context, policy)
         why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
         return Choice(sentence=one, thoughts=(_renamed(weighed, text, context),), chance=chance, why=why)
     if refused:
@@ -127,6 +129,18 @@ def _choice(
     kept = tuple(_as_said(text, one, chance, context, policy))
     why = "the selector chooses it, in its own words" if kept else "too short, or not English"
     return Choice(sentence=one, thoughts=kept, chance=chance, why=why, as_said=bool(kept))
+
+
+def _whole_of(part: Thought, text: str, one: Span, context: SpeechContext, policy: DistillPolicy) -> Thought:
+    """Return a person's sentence of which a pattern reads a part, in its own words: the rest says more of the same.
+
+    "The app is called Mog, it's for gardeners" is more than a name. An order stands by itself.
+    """
+    is_part = part.end - part.start < policy.least_part * (one.end - one.start)
+    if context.role_agent or not is_part or part.type is MemoryType.PREFERENCE:
+        return part
+    told = next(_as_said(text, one, part.confidence, context, policy), None)
+    return part if told is None else replace(told, type=part.type, personal=part.personal)
 
 
 def _item(text: str, made: Choice, listed: Listed, context: SpeechContext, policy: DistillPolicy) -> Choice:

@@ -51,6 +51,7 @@ class DistillPolicy:
     max_sentences: int = 4_000  # of one event: a 5 MB paste costs about a second, and nobody says more in one breath
     max_sentence_chars: int = 400  # about 70 words; longer runs are pasted, not said
     min_words: int = 4  # shorter sentences seldom stand alone ("I love it.")
+    least_part: float = 0.75  # of a sentence that a pattern reads: with less, all of it stands in its own words
     min_item_words: int = 2  # of an item of a list that lays down rules: "use pnpm"; one word names only a heading
     max_words: int = 45  # longer ones hold several thoughts, and read badly as one memory
     max_memories: int = (
