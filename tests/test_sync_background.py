@@ -380,7 +380,9 @@ async def test_a_change_of_the_account_ends_the_waiting_with_a_round(
     async with watching(two):
 
         async def waits() -> bool:
-            return "GET /v1/pull" in two.network.asked[-1:]
+            asked = len(two.network.asked)
+            await asyncio.sleep(0.3)  # a round asks the same, and goes on: what waits is the last for a while
+            return two.network.asked[-1:] == ["GET /v1/pull"] and len(two.network.asked) == asked
 
         await until(waits)
         before = len(await two.changes())
