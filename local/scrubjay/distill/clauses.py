@@ -6,7 +6,7 @@ import re
 
 FILLER = re.compile(
     r"(?:(?:as )?i (?:already |just )?(?:said|told you)(?: before| already)?,? (?=(?:no|never|always|only|don't|"
-    r"do not|not)\b)|"
+    r"do not|not)\b)|(?:btw|by the way)[,:]? +(?=\w)|"
     r"(?:yeah|yea|yes|yep|yup|no|nope|nah|oh|ooh|ah|aw|aww|wow|woah|whoa|well|so|hey|hi|hello|hm+|um+|"
     r"uh|ugh|ok|okay|right|sure|sure thing|haha\w*|lol|man|dude|"
     r"totally|absolutely|definitely|exactly|indeed|certainly|of course|true|cool|nice|great|awesome|"
