@@ -55,7 +55,7 @@ _FOR_NOW = any_of(
     r"\b(?:this|that) (?:line|part|one|section|comment|paragraph|sentence|bit)\b|\blines? \d+",
     _LEAD + r"(?:please |let'?s |lets )?(?:address|tackle|fix|do|handle|ignore|skip) (?:\W|the|issues?|items?|points?|"
     r"numbers?|findings?|comments?)*\d|^(?:\W|let'?s )*address(?::| -)",
-    _LEAD + r"(?:please )?double[- ]check\b",
+    _LEAD + r"(?:please )?double[- ]check\b|\bwhat do (?:you|u) think\W*$|\bany (?:ideas?|thoughts?|opinions?)\W*$",
     r"\b(?:tell|show|give|let|walk) me\b|\bproceed with\b|\byou should (?:see|have|find)\b",
     _LEAD + r"(?:please )?(?:(?:have|take) (?:a|another) look|look (?:at|into|through))\b[^,:;()]{0,40}$",
     r"\broll(?:ed|ing)? ?back\b|\btake a (?:deep )?(?:breath|break|look)\b|\bforget (?:what|about|it|that)\b",
