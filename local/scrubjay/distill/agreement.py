@@ -106,15 +106,20 @@ OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 """What is asked of the step at hand."""
-NO_ANSWER = re.compile(
-    r"(?:yes|yeah|yep|yup|y|no|nope|nah|n|both|either|neither|all|none|any|it|this|that|or|ok|okay|sure|maybe|depends|"
-    r"whatever|later|skip|not sure|no idea|i don'?t (?:know|care|mind)|(?:it'?s )?up to you|you (?:decide|choose)|"
-    r"do(?:es)?(?: not|n'?t) matter|good (?:question|point|idea)|let me|wait|hm+|stop|never ?mind|forget|"
-    r"the (?:first|second|third|last|former|latter)|continue|go (?:on|ahead)|do (?:it|that|both|all)|thanks|great|nice|"
-    r"perfect|cool|what you think|as you (?:like|wish)|your (?:call|choice))\b[ .,!]*",
+LEFT_OPEN = re.compile(
+    r"(?:or|maybe|depends|whatever|later|not sure|no idea|i don'?t (?:know|care|mind)|(?:it'?s )?up to you|"
+    r"you (?:decide|choose)|do(?:es)?(?: not|n'?t) matter|good (?:question|point|idea)|let me|wait|hm+|never ?mind|"
+    r"forget|go (?:on|ahead)|what you think|as you (?:like|wish)|your (?:call|choice))\b",
     re.IGNORECASE,
 )
-"""What leaves a question open, or answers it with a word that says nothing alone."""
+"""What an answer begins with that leaves the question open."""
+BARE = re.compile(
+    r"(?:yes|yeah|yep|yup|y|no|nope|nah|n|both|either|neither|all|none|any|it|this|that|ok|okay|sure|skip|stop|continue|"
+    r"the (?:first|second|third|last|former|latter)|do (?:it|that|both|all)|thanks|great|nice|perfect|cool)"
+    r"\b[ .,!]*(?:\S+)?$",
+    re.IGNORECASE,
+)
+"""An answer that says nothing without what it answers, and little with it."""
 YES_OR_NO = re.compile(
     r"(?:yes|yeah|yep|yup|nope|nah|no(?! (?:idea|preference|opinion|problem|need|thanks|matter)))\b[ ,.!]+"
     r"(?P<rest>\S+ \S.*)",
@@ -217,7 +222,7 @@ def _answer(shown: str, answer: str) -> tuple[str, int] | None:
         return None  # it is answered by yes or no, and by talk
     is_step = is_passing(answer.lower()) and not HOW_IT_SHOULD_BE.match(asked["question"])
     reason = YES_OR_NO.match(answer)
-    if is_step or (NO_ANSWER.match(answer) and (reason is None or NOT_YET.match(reason["rest"]))):
+    if is_step or LEFT_OPEN.match(answer) or BARE.match(answer) or (reason and NOT_YET.match(reason["rest"])):
         return None
     question = EMPHASIS.sub("", asked["question"]).strip()
     start = max(0, len(shown) - MAX_QUESTION_CHARS) + asked.start("question")
