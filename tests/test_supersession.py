@@ -84,6 +84,7 @@ REPLACED = [
     ("Prices are stored as floats.", "Prices are stored as integer cents now, not floats."),
     ("Ines is the product owner.", "Ines left, Paul is the product owner now."),
     ("The docs are written in RST.", "Docs are markdown now, RST is no longer used."),
+    ("The standup is at 9 o'clock.", "The standup is at 10 now."),
     ("The rate limit is 100 requests per minute.", "The rate limit is up to 300 requests per minute."),
     # the other polarity
     ("We squash commits.", "We don't squash commits any more."),
@@ -102,6 +103,7 @@ UNSURE = [
     ("The team standup is at 9:30.", "Standup moved to 10:00."),  # the team's?
     ("The mobile team uses Jira.", "The mobile team switched to Linear."),  # for what?
     ("The issue is in the parser.", "The issue is in the lexer now."),  # the same one?
+    ("I eat lunch at noon.", "I eat lunch at one o'clock until the project ends."),  # for a time
     ("Bills are delivered to customers by e-mail, as PDF files.", "The delivery by e-mail has been switched off."),
     ("Let's switch to Meilisearch.", "No Meilisearch after all, we stay with Postgres full-text search."),
     ("We use Postgres.", "We want to move from Postgres to MySQL next year."),  # planned

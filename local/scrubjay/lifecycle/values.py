@@ -186,7 +186,9 @@ def _value_in_frame(frame: _Frame, before: Reading, after: Reading) -> bool | No
 def _may_be_value(frame: _Frame, after: Reading) -> bool:
     """Say whether a value may replace another by signs alone: it is bounded in time or new, or the thing is one."""
     around = (*frame.prefix, *frame.suffix)
-    if _one_holds_other(frame) or is_past(around) or not telling(" ".join(around)) or not _is_of_one_kind(frame):
+    if _one_holds_other(frame) or is_past(around) or not telling(" ".join(around)):
+        return False
+    if not (after.bounded or _is_of_one_kind(frame)):
         return False
     if (BE_WORDS | USE_WORDS) & {word.lower() for word in (*frame.olds, *frame.news)}:
         return False  # another thing is told of
@@ -243,10 +245,13 @@ def _is_of_one_kind(frame: _Frame) -> bool:
 
 def _measure(value: tuple[str, ...]) -> frozenset[str]:
     """Return what a number measures: of times, sizes and sums only that it is one of these."""
+    value = tuple(word for word in value if word.lower() not in _OF_THE_CLOCK)
     units = {word.lower().removesuffix("s") for word in value}
     return next((measured for measured in _MEASURES if units & measured), _unit(value))
 
 
+_OF_THE_CLOCK = frozenset({"o'clock", "am", "pm"})
+"""What may stand behind a time of day, and measures nothing."""
 _MEASURES = tuple(
     frozenset(units.split())
     for units in (
