@@ -1,8 +1,9 @@
 """Forms in which an agent asks its person: what was asked, what there was to choose, and what was answered. Pure.
 
 A host reports a form as the result of a tool, but no tool said it: the questions are the agent's words, the answers
-what the person chose or typed. Claude Code and Codex tell them as an object, OpenCode and older transcripts of Claude
-Code in words (`User has answered your questions: "…"="…"`). Sources: docs/agents.md; the hosts' payloads.
+what the person chose or typed. They come as an object of answers, or in words (`User has answered your questions:
+"…"="…"`, as public transcripts of Claude Code and the source of a tool of OpenCode's name have them). No form was
+driven with a real host; what is not understood stays a tool's result.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from scrubjay.importers.parsing import clean
 
-FORMS = frozenset(("askuserquestion", "askuser", "askuserquestions", "question", "requestuserinput"))
+FORMS = frozenset(("askuserquestion", "askuser", "question", "requestuserinput"))
 """The tools that show a form, without case and punctuation: Claude Code's, Gemini CLI's, OpenCode's, Codex's."""
 MOST_QUESTIONS = 8
 """Of one form; the hosts allow four."""
@@ -30,7 +31,7 @@ _PAIR = re.compile(
 )
 _WORDS_CHARS = 40_000
 """Of a result in words, in which pairs are looked for."""
-_ADVISED = re.compile(r"\s*\((?:recommended|empfohlen)\)\s*$", re.IGNORECASE)
+_ADVISED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,21 +33,8 @@ _LEAST_JOINED = 5
 """Letters from which a word in -ed says how something is told of a thing: "hosted", not "red"."""
 _STATES = frozenset(
     {"down", "up", "empty", "full", "slow", "fast", "happy", "broken", "ready", "done", "fine", "ok", "okay", "stable"}
-    | {
-        "live",
-        "gone",
-        "dead",
-        "better",
-        "worse",
-        "busy",
-        "available",
-        "fixed",
-        "merged",
-        "running",
-        "working",
-        "online",
-    }
-    | {"offline", "complete", "finished", "stuck", "blocked", "fire", "hold", "vacation", "sick"}
+    | {"live", "gone", "dead", "better", "worse", "busy", "available", "fixed", "merged", "running", "working"}
+    | {"online", "offline", "complete", "finished", "stuck", "blocked", "fire", "hold", "vacation", "sick"}
 )
 """How something is for a while, which is no other value of what it is."""
 _LOCATES = re.compile(
@@ -299,9 +286,8 @@ def _located(reading: Reading) -> _Located | None:
     at, cut = len(found.string[: found.start()].split()), len(found[0].split())
     words = (*reading.words[:at], "is", *reading.words[at + cut :])
     plain = replace(reading, words=words, shown=(*reading.shown[:at], "is", *reading.shown[at + cut :]), holder=at)
-    return _Located(
-        plain, (found["verb"] or "").removesuffix("s").removesuffix("e"), found["place"] or found["at"] or ""
-    )
+    verb = (found["verb"] or "").removesuffix("s").removesuffix("e")
+    return _Located(plain, verb, found["place"] or found["at"] or "")
 
 
 def _is_relation(word: str) -> bool:
