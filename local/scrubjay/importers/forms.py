@@ -26,9 +26,7 @@ MOST_OPTIONS = 12
 
 _PLAIN = re.compile(r"[^a-z]")
 _TOLD = re.compile(r"\bhas answered your questions:\s*", re.IGNORECASE)
-_PAIR = re.compile(
-    r'"(?P<question>[^\n]{1,1000}?)"="(?P<answer>[^\n]{0,4000}?)"(?=\s*(?:[,;] ?"|\.|$|user notes|selected))'
-)
+_ENDS = re.compile(r'"\s*(?:[,;] ?"|\.|$|user notes|selected)')
 _WORDS_CHARS = 40_000
 """Of a result in words, in which pairs are looked for."""
 _ADVISED = re.compile(r"\s*\(recommended\)\s*$", re.IGNORECASE)
@@ -106,8 +104,13 @@ def _answer(value: Any) -> str:
 def _in_words(text: str) -> Iterator[tuple[str, str]]:
     begins = _TOLD.search(text)
     if begins is not None:
-        for pair in _PAIR.finditer(text, begins.end(), begins.end() + _WORDS_CHARS):
-            yield pair["question"].strip(), _answer(pair["answer"])
+        first, *rest = text[begins.end() : begins.end() + _WORDS_CHARS].split('"="', MOST_QUESTIONS)
+        question = first.rpartition('"')[2]
+        for said in rest:
+            ends = _ENDS.search(said)
+            if ends is not None:
+                yield question.strip(), _answer(said[: ends.start()])
+            question = said.rpartition('"')[2]
 
 
 def _options(one: Mapping[str, Any]) -> tuple[str, ...]:
