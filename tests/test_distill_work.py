@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scrubjay.distill import Observation, distill
 from scrubjay.distill.agreement import agreed
+from scrubjay.importers.forms import answered
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
 
 DECISION, PREFERENCE, INSIGHT, FACT = (
@@ -191,3 +194,37 @@ def test_what_is_agreed_lies_inside_of_both(proposal: str, reply: str) -> None:
     found = agreed(proposal, reply)
 
     assert found is None or (0 <= found.start <= len(proposal) + 1 and found.end <= len(reply))
+
+
+@pytest.mark.parametrize(
+    "text", [*("a", "says ", "a: b\n", "漢", "- a\n", "use a, b, c, ", "Ground rules:\n- "), "1. a? "]
+)
+def test_the_time_is_linear_in_a_turn(text: str) -> None:
+    def seconds(chars: int) -> float:
+        body = f"We use Postgres here. {text * (chars // len(text))} Never use MySQL."
+        begun = time.process_time()
+        learned(turn(body), turn(body, 2, role=Role.ASSISTANT), turn("yes, option b", 3))
+        return time.process_time() - begun
+
+    quarter = seconds(25_000)
+
+    assert seconds(100_000) < 12 * quarter + 0.5
+
+
+@pytest.mark.parametrize(
+    "proposal", ["- " * 3000, "should " * 850, "a or b? " * 700, "**" * 3000, "we could use " * 450, "1. a " * 1200]
+)
+@pytest.mark.parametrize("reply", ["yes", "option b", "postgres please", "no, it is too slow", "great " * 40])
+def test_an_answer_to_a_long_proposal_is_read_in_time(proposal: str, reply: str) -> None:
+    begun = time.process_time()
+    agreed(proposal + "?", reply)
+
+    assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("body", ['"a"="' * 10_000, '"' * 40_000, '"x"="' + '"' * 39_000])
+def test_a_form_of_many_quotes_is_read_in_time(body: str) -> None:
+    begun = time.process_time()
+    answered(None, None, "User has answered your questions: " + body)
+
+    assert time.process_time() - begun < 0.5

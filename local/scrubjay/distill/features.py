@@ -140,6 +140,9 @@ _FORM = [
     "lower_first",
 ]
 
+MAX_READ_CHARS = 1_000
+"""Of a sentence, in which cues and forms are looked for. No longer one is kept, and a paste may be one of a million."""
+
 FEATURES = (*_TURN, *_PLACE, *_AROUND, *_FORM, *FORMS, *MARKS, *CUES)
 """The names of the columns."""
 
@@ -152,9 +155,10 @@ def features(text: str, sentences: Sequence[Span], *, by_person: bool) -> Matrix
     if not sentences:
         return np.zeros((0, len(FEATURES)), np.float32)
     said = [text[one.start : one.end] for one in sentences]
-    low = [one.lower() for one in said]
+    read = [one[:MAX_READ_CHARS] for one in said]
+    low = [one.lower() for one in read]
     turn = _of_turn(text, said, by_person=by_person)
-    around = [_as_neighbour(one) for one in low]
+    around = [_as_neighbour(*one) for one in zip(said, low, strict=True)]
     rows = [
         [
             *turn,
@@ -162,7 +166,7 @@ def features(text: str, sentences: Sequence[Span], *, by_person: bool) -> Matrix
             *(around[n - 1] if n else _NOBODY),
             *(around[n + 1] if n + 1 < len(said) else _NOBODY),
             *_of_form(said[n]),
-            *(math.log1p(len(pattern.findall(said[n]))) for pattern in FORMS.values()),
+            *(math.log1p(len(pattern.findall(read[n]))) for pattern in FORMS.values()),
             *(float(mark in said[n]) for mark in MARKS.values()),
             *(float(pattern.search(low[n]) is not None) for pattern in _CUES),
         ]
@@ -210,8 +214,8 @@ def _of_place(text: str, sentences: Sequence[Span], n: int) -> list[float]:
 _NOBODY = (0.0, 0.0, 0.0, 0.0)
 
 
-def _as_neighbour(low: str) -> tuple[float, ...]:
-    return (math.log1p(len(low)), float("?" in low), float(low.endswith(":")), float(_WANTS.search(low) is not None))
+def _as_neighbour(said: str, low: str) -> tuple[float, ...]:
+    return (math.log1p(len(said)), float("?" in said), float(said.endswith(":")), float(_WANTS.search(low) is not None))
 
 
 def _of_form(said: str) -> list[float]:

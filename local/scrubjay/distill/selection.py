@@ -196,7 +196,10 @@ def _joined(
 
 def _may_go_on(text: str, made: Choice, policy: DistillPolicy) -> bool:
     """Say whether a sentence that is not kept by itself is refused only because it leans on the one before."""
-    low = text[made.sentence.start : made.sentence.end].lower()
+    one = made.sentence
+    if one.end - one.start > policy.max_sentence_chars:
+        return False
+    low = text[one.start : one.end].lower()
     return (policy.min_chance <= made.chance or _ORDERS.match(low) is not None) and not is_passing(low)
 
 
