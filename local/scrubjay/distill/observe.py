@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay.dates import find_dates
-from scrubjay.distill.agreement import agreed
+from scrubjay.distill.agreement import Agreement, agreed
 from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
+from scrubjay.distill.numbered_answers import numbered_answers
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.selection import selected
@@ -232,10 +233,25 @@ def _agreed(
     """Read a person's answer to what the agent proposed right before it. The grip covers both."""
     if before is None or before.role is not Role.ASSISTANT or event.role is not Role.USER or not was_said(before):
         return []
-    found = agreed(before.text, event.text, at_work=event.project is not None)
-    if found is None or context.named_talk:
+    if context.named_talk:
         return []
-    thought = Thought(
+    at_work = event.project is not None
+    found = numbered_answers(before.text, event.text) if at_work else []
+    if not found and (one := agreed(before.text, event.text, at_work=at_work)) is not None:
+        found = [one]
+    made = []
+    for one in found:
+        thought = _answer(before, one, context, policy)
+        answered = observation(event, thought, _scope(event, thought), user_id, policy)
+        excerpt = f"{before.text}\n{event.text}"[thought.start : thought.end]
+        trust = least(before.trust, event.trust)  # the words are the agent's, whoever said yes to them
+        made.append(replace(answered, event_id_start=before.id, excerpt=excerpt, trust=trust))
+    return made
+
+
+def _answer(before: Event, found: Agreement, context: SpeechContext, policy: DistillPolicy) -> Thought:
+    """Return what a person's answer decides as a thought in the text of both turns."""
+    return Thought(
         content=sentence_case(f"{context.speaker.name} {found.words}"),
         type=MemoryType.DECISION,
         confidence=policy.agreement_confidence,
@@ -245,10 +261,6 @@ def _agreed(
         valid_to=None,
         personal=False,
     )
-    answered = observation(event, thought, _scope(event, thought), user_id, policy)
-    excerpt = f"{before.text}\n{event.text}"[thought.start : thought.end]
-    trust = least(before.trust, event.trust)  # the words are the agent's, whoever said yes to them
-    return [replace(answered, event_id_start=before.id, excerpt=excerpt, trust=trust)]
 
 
 def _promoted(event: Event, user_id: str | None, policy: DistillPolicy, counted: Counter[str]) -> list[Observation]:
