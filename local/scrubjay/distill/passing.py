@@ -14,6 +14,12 @@ from scrubjay.distill.lexicon import KEEPS_UP, OUTCOME, any_of
 _LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
 """What a sentence may open with before it says anything."""
 
+_ASKED = (
+    _LEAD + r"(?:(?:please|pls|kindly|now|next|first|finally|again|let'?s|lets|(?:can|could|would) you|"
+    r"i (?:want|need) you to|go ahead and|you (?:should|need to))[ ,]+)*"
+)
+"""What an order may open with before its verb."""
+
 _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
 _STATE = any_of(
     _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain(?:\W*$|[,;])|\bstill\b",
@@ -69,6 +75,14 @@ _FOR_NOW = any_of(
     _LEAD + r"(?:please |let'?s |lets )?(?:create (?:a |the )?tag|commit|push|merge|stage|rerun|restart|"
     r"retry)\b(?! messages?\b)",
     r"\b(?:when|once|as soon as) (?:it|this|that|you|everything)(?:'s|'re| is| are) (?:done|finished|ready|through)\b",
+    r"\b(?:do not|don'?t|dont|without) (?:touch|chang|modif|edit|alter|break)\w* (?:\S+ ){0,4}?(?:any ?thing else|"
+    r"(?:any )?other \w+|the rest|else)\b(?!.*\b(?:ever|every|always|whenever)\b)",
+    r"\b(?:get|got|getting|gives?|throws?|seeing) (?:this|the following|these|an?|some|the same|me) ?(?:\w+ )?"
+    r"(?:errors?|exception|traceback)\b|\bnpm (?:warn|err)",
+    _LEAD + r"(?:i am|i'?m) (?:not sure|unclear|confused|sure (?:there|that|it|you))\b",
+    _LEAD + r"(?:next up|current(?: \w+)?:)",
+    _LEAD + r"you (?:can|could|may) (?:(?:now|also|just|then|finally|simply) )*(?!find|access|reach|get|log|sign|"
+    r"connect|not\b|only\b)\w+(?!.*\b(?:always|never|ever|every)\b)",
     r":\W*$",
 )
 _DOUBTFUL = any_of(
@@ -82,6 +96,12 @@ _DOUBTFUL = any_of(
     r"\b\d[.)]\W*$",
     _LEAD + r"(?:now|first|next)\b",
     r"\bjust (?:do|try|run|fix|show|give)\b|\bdo the same\b",
+    _ASKED + r"(?:review|verify|examine|inspect|scan|identify|summari[sz]e|locate|debug|audit|check|look|find|compare|"
+    r"report|figure|suggest|propose|think|confirm|continue|proceed|go (?:on|ahead|through|over)|begin|tackle|"
+    r"work on|move on|finish|complete|start (?:with|by|from|working))\b",
+    _LEAD + r"(?:how|what|why|where|who|does|do (?:you|we|i)|did|is there|are there|once)\b|(?:^|\s)@[\w./]",
+    r"\battach(?:ed|ing)\b|\b(?:this|the|a|my) screenshots?\b",
+    _LEAD + r"(?:i am|i'?m) (?:trying|hoping|going|happy|interested)\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
     r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",
 )

@@ -47,6 +47,17 @@ _ORDERS = re.compile(
 )
 """An order about what was named right before, that holds on: "never raise it"."""
 
+_FORBIDS = re.compile(
+    r"(?i)(?:\W|please )*(?:(?:do not|don'?t) (?:touch|change|modify|edit|alter|remove|delete|rewrite|"
+    r"rebuild|rename|proceed|stop|create)\b|(?:keep|leave) (?:all|everything|the same|(?:the |all )*(?:existing|"
+    r"current|rest|other)|.*\b(?:unchanged|untouched|as is)\b))"
+)
+_HOLDS_ON = re.compile(
+    r"(?i)\b(?:never|always|ever|every|any|whenever|again|from now on|"
+    r"in (?:the )?future|before|when|without|unless|until)\b"
+)
+"""Of an order not to do something, that it holds on: else it is mostly a limit of the task at hand."""
+
 _FOR_NOW = re.compile(r"(?i)\b(?:for now|right now|this time|at the moment|for the moment|until i \w+)\W*$")
 """An order that ends so is over soon."""
 _BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
@@ -122,13 +133,33 @@ def _choice(
         weighed = _doubted(thought, context, policy) if refused else _weighed(thought, chance)
         if not refused:
             weighed = _whole_of(weighed, text, one, context, policy)
+        made = _renamed(weighed, text, context)
         why = f"a pattern: {thought.type.value}" + ("" if refused else ", and the selector agrees")
-        return Choice(sentence=one, thoughts=(_renamed(weighed, text, context),), chance=chance, why=why)
-    if refused:
+    elif refused:
         return Choice(sentence=one, thoughts=(), chance=chance, why=refused)
-    kept = tuple(_as_said(text, one, chance, context, policy))
-    why = "the selector chooses it, in its own words" if kept else "too short, or not English"
-    return Choice(sentence=one, thoughts=kept, chance=chance, why=why, as_said=bool(kept))
+    else:
+        said = next(iter(_as_said(text, one, chance, context, policy)), None)
+        if said is None:
+            return Choice(sentence=one, thoughts=(), chance=chance, why="too short, or not English")
+        made, why = said, "the selector chooses it, in its own words"
+    if _may_be_news(made, text, chance, context, policy):
+        least = policy.min_chance_of_fact
+        why = f"how things are now, perhaps: the selector gives it {chance:.2f}, and asks for {least:.2f}"
+        return Choice(sentence=one, thoughts=(), chance=chance, why=why)
+    return Choice(sentence=one, thoughts=(made,), chance=chance, why=why, as_said=thought is None)
+
+
+def _may_be_news(made: Thought, text: str, chance: float, context: SpeechContext, policy: DistillPolicy) -> bool:
+    """Say whether what a person tells, of other things than themselves, may be so today only."""
+    if context.role_agent or made.personal or made.type is not MemoryType.FACT or chance >= policy.min_chance_of_fact:
+        return False
+    return not (_is_lasting(text[made.start : made.end], policy) or _is_lasting(made.content, policy))
+
+
+def _is_lasting(said: str, policy: DistillPolicy) -> bool:
+    """Say whether a sentence has the form in which people tell how things are for good."""
+    plain = plain_words(said, ()).strip(" .")
+    return standing(plain.lower(), plain) is not None or at_work(said.lower(), said, policy) is not None
 
 
 def _whole_of(part: Thought, text: str, one: Span, context: SpeechContext, policy: DistillPolicy) -> Thought:
@@ -238,18 +269,15 @@ def _stands(thought: Thought, text: str, chance: float, context: SpeechContext, 
     if context.role_agent:
         return thought.type is MemoryType.INSIGHT and bool(_VERIFIED.search(thought.content))
     said = text[thought.start : thought.end]
-    if said.endswith(":") or (thought.type is MemoryType.PREFERENCE and _FOR_NOW.search(said)):
+    is_over = thought.type is MemoryType.PREFERENCE and _FOR_NOW.search(said)
+    if said.endswith(":") or is_over or (_FORBIDS.match(said) and not _HOLDS_ON.search(said)):
         return False
     if thought.type is not MemoryType.FACT:
         return True
-    plain = plain_words(said, ()).strip(" .")
-    if standing(plain.lower(), plain) is not None:
+    if _is_lasting(said, policy):
         return True
-    low = said.lower()
     of_things = not _OF_ONESELF.search(said)
-    if is_passing(low):
-        return False
-    return at_work(low, said, policy) is not None or (of_things and chance >= policy.min_chance_of_fact)
+    return of_things and chance >= policy.min_chance_of_fact and not is_passing(said.lower())
 
 
 def _renamed(thought: Thought, text: str, context: SpeechContext) -> Thought:

@@ -94,6 +94,8 @@ _CHOICE = any_of(
     rf"^we (?:always |only |usually |normally |never )?{_PRACTICE} "
     r"(?:(?!(?:it|this|that|these|those|them)\b)\S+ ){0,5}?(?:with|using|via|over|through|from|to|against|once|twice|"
     r"every|only|at night|per|on (?:every|each|a|merge|tag|push)) (?!(?:it|this|that|these|those|them)\b)\w",
+    rf"^we (?:always |only |usually |normally |never )?{_PRACTICE} (?:(?!(?:it|this|that)\b)\S+ ){{0,5}}?on "
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun|work|week)days?\b",
     r"[,;] so no (?!(?:need|problems?|worries|idea|changes?|luck|hurry|rush|point|wonder|one|more)\b)\w{3,}",
     r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
@@ -172,8 +174,19 @@ _ALL_ARE = any_of(
     r"encoded|compressed|indexed) (?:in|on|as|from|with|by|to|at|per|through|via|under|after|before|every|once|using|"
     r"like) (?!(?:the (?:wrong|console|terminal|screen|log)|wrong|twice|again|it|this|that|these|those)\b)"
     r"\S(?!.*\btwice$)",
-    rf"{_ALL} (?:live|go|belong|run|happen|come|ship|start|end|expire|stay) (?:in|on|to|at|from|with|under|into|every|"
-    r"after|outside) (?!(?:wrong|the (?:wrong|next|first|last|top|bottom|end|start)|it|this|that|nowhere)\b)\S",
+    rf"{_ALL} (?:live|go|belong|run|happen|come|ship|start|end|expire|stay) (?:in|on|to|as|at|from|with|under|into|"
+    r"every|after|outside) (?!(?:wrong|the (?:wrong|next|first|last|top|bottom|end|start)|it|this|that|nowhere)\b)\S",
+    r"^(?:the |our )?(?!(?:it|this|that|which|what|there|i|we|you|everything|nothing)\b)(?:[\w./-]+ ){1,4}(?:is|are) "
+    r"(?:\w+ly )?(?:written|built|implemented|hosted|deployed|stored|configured|generated|documented|licensed|based|"
+    r"located|served|managed|maintained|installed) (?:in|on|with|at|by|as|under|via|through|from|using) "
+    r"(?!(?:it|this|that|the (?:wrong|same|old))\b)\w(?!.*\b(?:now|again|currently|yet|wrong|instead)\b)",
+    r"^(?:the |our )?(?!(?:it|this|that|i|we|you|which)\b)(?:[\w-]+ ){1,4}(?:runs|listens) on (?:port )?[\w.:+-]+$",
+    r"^(?:the |our |all )?(?!(?:it|they|these|those|that|this|i|we|he|she|you)\b)(?:[\w-]+ )?[\w-]+ lives? "
+    r"(?:in|on|under|at) (?!(?:it|this|that|the (?:wrong|same))\b)[\w./@-]+",
+    rf"{_ALL} are (?:named|called) [\w/<>{{}}-]+$",
+    r"^(?:the |our )?(?:staging|production|prod|ci|dev|(?:[\w-]+ )?(?:server|service|cluster|site|website|app|api|db|"
+    r"database|bot|worker|backend|frontend|pipeline)) (?:runs|is hosted|is deployed|sits) (?:on|in|at|under) "
+    r"(?!(?:it|this|that|port|my|a|the)\b)[\w.+-]+(?: [\w.+-]+)?$",
     rf"{_ALL} (?:include|exclude|require|follow) (?!(?:it|this|that|the|a|an)\b)\w",
     rf"{_ALL} are (?:always |all )?(?:in )?(?:cents?|euros?|dollars?|meters?|metres?|grams?|kg|seconds?|minutes?|hours|"
     r"ms|milliseconds?|utc|cet|bytes?|percent|pixels?|celsius|english|german|french|spanish|italian|portuguese|dutch|"

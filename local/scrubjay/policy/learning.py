@@ -64,9 +64,9 @@ class DistillPolicy:
     # Chosen on the trade that `scrubjay bench fit-selector` prints of people it was not fitted to (docs/benchmarks.md).
     min_chance: float = 0.15  # of what a person says, beside the rules for what is over soon
     min_chance_of_agent: float = 0.3  # of what an agent says: on other people's sessions one in eight is right at .25
-    min_chance_of_doubtful: float = 0.35  # of what a person says that may be over soon, or leans on the turn before
+    min_chance_of_doubtful: float = 0.33  # of what a person says that may be over soon, or leans on the turn before
     least_words: int = 6  # of a person's sentence that is not doubtful: of shorter ones one in four is right
-    min_chance_of_fact: float = 0.1  # of what a pattern reads as a person's fact about things: one in three is right
+    min_chance_of_fact: float = 0.2  # of how things are, in no form that lasts: below that one in eight is right
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
 
 
