@@ -228,3 +228,55 @@ def test_a_form_of_many_quotes_is_read_in_time(body: str) -> None:
     answered(None, None, "User has answered your questions: " + body)
 
     assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("The callback should move to watch.go.", "The callback should move to watch.go."),
+        ("all cols should be sortable", "All cols should be sortable."),
+        ("Again, everything has to be touch friendly.", "Again, everything has to be touch friendly."),
+        ("Bright Teal (#00B2A9) for CTAs and highlights", "Bright Teal (#00B2A9) for CTAs and highlights."),
+        ("use `@clack/prompts` instead of bun-promptx", "Use `@clack/prompts` instead of bun-promptx."),
+        ("Please note this is a Nuxt 2 project.", "Please note this is a Nuxt 2 project."),
+        (
+            "This is not an enterprise-level application, but a personal creative coding project.",
+            "This is not an enterprise-level application, but a personal creative coding project.",
+        ),
+        ("I am using chezmoi to manage dotfiles", "The user is using chezmoi to manage dotfiles."),
+        ("If max_tier is 2, then only rules with a tier of <= 2 are used.",) * 2,
+        ("tests live in tests/unit", "Tests live in tests/unit."),
+        ("we ship on Fridays", "We ship on Fridays."),
+    ],
+)
+def test_how_things_are_to_be_is_learned_in_short_words_too(text: str, content: str) -> None:
+    assert [one.content for one in learned(turn(text))] == [content]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Do not change other cards or logic.",
+        "Please do NOT touch any other parts of dashboard/page.tsx except removing the misplaced section.",
+        "don't change anything else",
+        "Keep all existing logic.",
+        "Review the two mentioned docs to see if any information is duplicated.",
+        "Please look through the current project and summarize it.",
+        "I'm not sure that it has any state.",
+        "Next up is the skill building to do in @prompt.md.",
+        "Current issues: cards too close, toggle misplaced.",
+        "You can run the formatter if you need to.",
+        "When I add another room I get this error: could not determine data type of parameter $3.",
+        "I'm attaching two examples of the offsets.",
+        "the header must be missing",
+        "The fixed code should look like this:",
+        "If there are no further questions, you can begin.",
+    ],
+)
+def test_a_limit_of_the_task_a_look_and_news_are_not_learned(text: str) -> None:
+    assert learned(turn(text)) == ()
+
+
+@pytest.mark.parametrize("text", ["never change an existing migration", "don't push to main", "keep PRs small"])
+def test_an_order_that_holds_on_is_learned_though_it_forbids(text: str) -> None:
+    assert [one.type for one in learned(turn(text))] == [PREFERENCE]

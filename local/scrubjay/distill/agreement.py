@@ -106,6 +106,12 @@ OF_THE_MOMENT = re.compile(
     re.IGNORECASE,
 )
 """What is asked of the step at hand."""
+ASKS_NOTHING = re.compile(
+    r"(?:which|what|how)(?: one| option| approach| way)? (?:would|do|should|shall) (?:you|we|i) "
+    r"(?:prefer|think|want|like|choose|do|go with|proceed)\W*$",
+    re.IGNORECASE,
+)
+"""A question that says nothing of what it asks about."""
 LEFT_OPEN = re.compile(
     r"(?:or|maybe|depends|whatever|later|not sure|no idea|i don'?t (?:know|care|mind)|(?:it'?s )?up to you|"
     r"you (?:decide|choose)|do(?:es)?(?: not|n'?t) matter|good (?:question|point|idea)|let me|wait|hm+|never ?mind|"
@@ -217,6 +223,8 @@ def _answer(shown: str, answer: str) -> tuple[str, int] | None:
     said = answer.strip(" .!")
     words = len(said.split())
     if asked is None or not said or words > MAX_ANSWER_WORDS or "\n" in said or OF_THE_MOMENT.search(asked["question"]):
+        return None
+    if ASKS_NOTHING.match(asked["question"]):
         return None
     if EITHER_OR.match(asked["question"]) and " or " not in asked["question"]:
         return None  # it is answered by yes or no, and by talk

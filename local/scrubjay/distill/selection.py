@@ -53,7 +53,7 @@ _FORBIDS = re.compile(
     r"current|rest|other)|.*\b(?:unchanged|untouched|as is)\b))"
 )
 _HOLDS_ON = re.compile(
-    r"(?i)\b(?:never|always|ever|every|any|whenever|again|from now on|"
+    r"(?i)\b(?:never|always|ever|every|whenever|again|from now on|"
     r"in (?:the )?future|before|when|without|unless|until)\b"
 )
 """Of an order not to do something, that it holds on: else it is mostly a limit of the task at hand."""

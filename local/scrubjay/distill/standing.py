@@ -99,6 +99,16 @@ _CHOICE = any_of(
     r"[,;] so no (?!(?:need|problems?|worries|idea|changes?|luck|hurry|rush|point|wonder|one|more)\b)\w{3,}",
     r"\b(?:so|therefore|thus|that's why) (?:we|let's)(?:'ll| will)? (?:stay|stick|remain|keep|use|go with|build|write|"
     r"leave|drop|do all|do new)\b(?! (?:it|this|that)\b) .{3,}",
+    r"^(?:please |let'?s |lets |we |always |yes |ok |no )*(?:use|go with|switch to|stick (?:to|with)|prefer) "
+    r"(?!(?:it|this|that|these|those|the (?:other|new|old|same|first|second))\b)[^,.?]{2,50} (?:instead of|rather than|"
+    r"and not) (?!(?:it|this|that|these|those)\b)\S[^,.?]{1,40}$",
+    r"^(?:[\w-]+ ){0,3}\(?#[\da-f]{3,8}\)? (?:\w+ly )?(?:for|as) (?!(?:this|that|it|now)\b)\w",
+    r"^(?:again,? |also |and |so |but )*(?:(?:the |all |each |every |any |our )(?:[\w`./-]+ ){1,3}|everything |"
+    r"(?!(?:it|this|that|there|they|these|those|i|we|you|he|she|what|how|which|where|who|why|when|nothing|something|"
+    r"one)\b)[\w`./-]+s )(?:should|must|has to|have to)(?! (?:look like|work like|cover|follow this|keep track|"
+    r"have (?:been|worked|shown)|be (?:fixed|done|able|missing|wrong|broken|lost|stuck|some|an? \w+|"
+    r"the (?:reason|cause|problem|issue)))\b) (?:(?:not|never|only|always|also|still|just|all) )?[a-z]+ \S"
+    r"(?!.*(?:[?:]$|\b(?:now|again|yet|right)\b))",
     r"^[\w.+#-]+ (?:is|are) (?:good |more than )?(?:enough|fine|plenty)(?: for (?:now|us|this))?, (?:no|not) \w",
 )
 _CHANGE = any_of(
@@ -160,6 +170,15 @@ _FACT = any_of(
     r"sprints?) (?:is|are|have|has|use|uses|speak|speaks|work|works|live|lives|sit|sits|run|runs|start|starts|end|"
     r"ends|pay|pays|can|can't|must)\b(?! (?:\w+ly )?[\w-]+ing\b)",
 )
+_HERE = any_of(
+    r"^(?:please note |note that |also |and |but |so )*(?:this|it|ours)(?: is|'s) (?:not )?(?:just |only |still )?an? "
+    r"(?:[\w.+-]+ ){0,4}(?:project|app|application|repo|repository|monorepo|library|package|website|site|game|plugin|"
+    r"extension|prototype|mvp|poc|fork)\b(?!.*\?)",
+    r"^(?:i'?m|i am|we'?re|we are) (?:using|developing on|coding on|hosting on|running on) "
+    r"(?!(?:it|this|that|these|the|your|an?|out|my)\b)[\w.+#-]+(?: [\w.+#-]+){0,3}(?: (?:to|for|as|with|on|and) "
+    r"(?!(?:it|this|that)\b).{3,80})?$",
+)
+"""What sort of project this is, and what it is made with."""
 _ALL = (
     rf"^(?:all |every |each |our |new )?(?!(?:this|its|his|these|those|the|some|many|both|two)\b)(?:[\w-]+ )?"
     rf"(?!(?<!commit )(?<!log )(?:{_TROUBLE}|{_NO_MEASURE}|{OUTCOME}|things?|tests?|clicks?|buttons?|pages?|files?|"
@@ -257,7 +276,7 @@ def standing(low: str, text: str) -> tuple[MemoryType, bool] | None:
     if _WAY.search(low) and not _OVER_SOON.search(low):
         return MemoryType.HOWTO, False
     asks = _RULE.search(low) is not None
-    told = _FACT.search(low) or _OF_ONESELF.search(low) or _ALL_ARE.search(low) or _OF_SOMEBODY.match(text)
+    told = any(one.search(low) for one in (_FACT, _OF_ONESELF, _ALL_ARE, _HERE)) or _OF_SOMEBODY.match(text)
     if _OVER_SOON.search(low) or not (asks or told):
         return None
     return (MemoryType.PREFERENCE if asks else MemoryType.FACT), asks
