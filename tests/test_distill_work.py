@@ -206,9 +206,9 @@ def test_the_time_is_linear_in_a_turn(text: str) -> None:
         learned(turn(body), turn(body, 2, role=Role.ASSISTANT), turn("yes, option b", 3))
         return time.process_time() - begun
 
-    quarter = seconds(25_000)
+    quarter = seconds(10_000)
 
-    assert seconds(100_000) < 12 * quarter + 0.5
+    assert seconds(40_000) < 12 * quarter + 0.5
 
 
 @pytest.mark.parametrize(

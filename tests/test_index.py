@@ -158,6 +158,22 @@ def near(index: Index, query: scoring.Rows, scale: float, count: int) -> list[tu
     return [(index.events.ids[rows[at]], float(cosines[at])) for at in order]
 
 
+def test_a_memory_is_linked_again_to_an_event_that_comes_back() -> None:
+    index = Index()
+    spoken_by, read = event("e1", "heron"), memory("m1", "heron", sources=("e1",))
+    index.add([spoken_by])
+    index.add([read])
+    index.remove(["e1"])
+    assert contents(index)["links"] == set()
+
+    index.add([spoken_by])
+
+    assert contents(index)["links"] == {("m1", "e1")}
+    index.remove(["m1", "e1"])
+    index.add([spoken_by])
+    assert contents(index)["links"] == set()
+
+
 def test_after_any_history_the_index_is_what_a_fresh_one_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, values in LOW.items():
         for name, value in values.items():

@@ -150,14 +150,20 @@ class Index:
             self._sequence.place_all()
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Forget documents with their tokens, vectors and links, and return how many there were."""
+        """Forget documents with their tokens, vectors and links, and return how many there were.
+
+        A document that stays and names a forgotten event is linked again should the event come back.
+        """
         with self.lock:
             self.version += 1
             distinct = list(dict.fromkeys(ids))
             found = 0
-            for table in self.tables.values():
+            for table in sorted(self.tables.values(), key=lambda table: table is self.events):
                 rows = table.rows.find(distinct)
                 rows = np.sort(rows[rows >= 0])
+                if table is self.events and len(rows):
+                    for links in self.links.values():
+                        links.wait(rows)
                 self._drop(table, rows)
                 found += len(rows)
             self._compact()

@@ -52,7 +52,7 @@ class Links:
                     self._pairs.append(1, {"document": document, "event": row})
 
     def wait(self, events: RowNumbers) -> None:
-        """Let the links to events that are about to be replaced wait for their successors."""
+        """Let the links to events that are about to leave wait for events of the same ids."""
         documents, linked = self.pairs()
         chosen = np.isin(linked, events)
         for document, event in zip(documents[chosen].tolist(), linked[chosen].tolist(), strict=True):
