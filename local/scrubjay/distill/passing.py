@@ -103,6 +103,7 @@ _DOUBTFUL = any_of(
     r"work on|move on|finish|complete|start (?:with|by|from|working))\b",
     _LEAD + r"(?:how|what|why|where|who|does|do (?:you|we|i)|did|is there|are there|once)\b|(?:^|\s)@[\w./]",
     r"\battach(?:ed|ing)\b|\b(?:this|the|a|my) screenshots?\b",
+    r"^(?:e\.?g|i\.?e)\b",
     _LEAD + r"(?:i am|i'?m) (?:trying|hoping|going|happy|interested)\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
     r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",

@@ -38,7 +38,8 @@ _OF_ONES_LIFE = re.compile(
 """A goal that somebody has for themselves; what else they want at work, they want of the project."""
 
 _TAKES_UP = re.compile(
-    r"(?i)(?:(?:and|but|so|also|then) )?(?:it|it's|its|this|that|that's|these|those|they|they're|their)\b"
+    r"(?i)(?:(?:and|but|so|also|then) )?(?:it|it's|its|this|that|that's|these|those|they|they're|their|e\.?g|i\.?e|"
+    r"for example|for instance)\b"
 )
 """How a sentence opens that is about what was named right before."""
 _ORDERS = re.compile(
