@@ -63,6 +63,10 @@ def test_an_answer_is_told_with_the_question_of_its_number(reply: str, expected:
 def test_yes_to_a_choice_says_something_where_the_agent_suggested_one() -> None:
     assert told(QUESTIONS, "2. yes") == [f'answered "yes" to "{TWICE} Suggested: fail with an error"']
     assert told(QUESTIONS, "1. yes") == []
+    named = "1. Is the table called `invoice` or `invoices`?\n   - Recommendation: invoices"
+    assert told(named, "1. yes") == [
+        'answered "yes" to "Is the table called `invoice` or `invoices`? Suggested: invoices"'
+    ]
 
 
 def test_a_list_below_an_offer_answers_nothing() -> None:

@@ -146,7 +146,7 @@ def _question(shown: str, start: int, stop: int) -> str | None:
     asks = asks[: asks.rfind("?") + 1]
     suggested = SUGGESTED.search(body)
     plain = EMPHASIS.sub("", asks).strip()
-    if suggested is not None and suggested["what"] not in plain:
+    if suggested is not None:
         plain = f"{plain} {SUGGESTION}{EMPHASIS.sub('', suggested['what']).strip()}"
     return plain if len(plain.split()) >= 2 and ASKS.search(plain) else None
 
