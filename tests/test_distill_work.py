@@ -271,6 +271,10 @@ def test_how_things_are_to_be_is_learned_in_short_words_too(text: str, content: 
         "the header must be missing",
         "The fixed code should look like this:",
         "If there are no further questions, you can begin.",
+        "I don't believe they have any state involved.",
+        "The app keeps freezing when trying to run the assistant.",
+        "When you did your docs review, you skipped the sub-folders.",
+        "I'm in the write mode and running it again does nothing.",
     ],
 )
 def test_a_limit_of_the_task_a_look_and_news_are_not_learned(text: str) -> None:

@@ -28,7 +28,7 @@ _STATE = any_of(
     rf"(?! {KEEPS_UP}\b).{{0,60}}\bany ?more\b",
     r"\b(?:does|do|did|will|would)(?: not|n'?t) (?:start|open|load|work|show|run|appear|respond|build|compile|connect|"
     r"get \w+ed\b)",
-    r"\b(?:it|there|that|this)? ?(?:seems|looks like|appears)\b(?! (?:right|good|fine|reasonable|best))",
+    r"\b(?:it|there|that|this)? ?(?:seems?|looks? like|appears?)\b(?! (?:right|good|fine|reasonable|best))",
     _LEAD + r"(?:none|nothing|only (?:the|one|some)) .*\b(?:is|are|was|were|work\w*|show\w*|happen\w*)\b",
     r"\b(?:is|are) not (?:\w+ly )?\w+(?:ed|able|ible)\b",
     r"\b(?:same|exact) (?:behaviou?r|result|problem|issue|errors?|thing)\b|\bout of sync\b|\bmess(?:ed|es)\b",
@@ -42,6 +42,9 @@ _STATE = any_of(
     r"overwrite|jump|arrive)\b",
     rf"{_LEAD}we (?:(?:now|still|only|just) )?(?:see|saw|got|are getting|keep getting|"
     r"get (?:an? |the )?(?:\d{3}s?|\w*errors?|\w*exceptions?|warnings?|timeouts?|nothing))\b",
+    r"\bkeeps? (?:on )?(?!(?:using|doing|being|things?)\b)\w+ing\b|\bfor some reason\b",
+    r"\byou (?:just |also |already )?(?:skipped|forgot|missed|broke|removed|deleted|changed|added|did|gave|made)\b",
+    _LEAD + r"(?:i am|i'?m) (?:in|getting|seeing|still)\b",
     r"\bhave not been\b|\bhas not been\b|\bhasn'?t been\b|\bhaven'?t been\b",
 )
 """A state of things that is told because it should be another."""
@@ -82,6 +85,7 @@ _FOR_NOW = any_of(
     r"\b(?:get|got|getting|gives?|throws?|seeing) (?:this|the following|these|an?|some|the same|me) ?(?:\w+ )?"
     r"(?:errors?|exception|traceback)\b|\bnpm (?:warn|err)",
     _LEAD + r"(?:i am|i'?m) (?:not sure|unclear|confused|sure (?:there|that|it|you))\b",
+    _LEAD + r"i (?:don'?t|do not) (?:think|believe|see|know)\b(?!.{0,20}\b(?:should|need|must)\b)",
     _LEAD + r"(?:next up|current(?: \w+)?:)",
     _LEAD + r"you (?:can|could|may) (?:(?:now|also|just|then|finally|simply) )*(?!find|access|reach|get|log|sign|"
     r"connect|not\b|only\b)\w+(?!.*\b(?:always|never|ever|every)\b)",
@@ -103,7 +107,11 @@ _DOUBTFUL = any_of(
     r"work on|move on|finish|complete|start (?:with|by|from|working))\b",
     _LEAD + r"(?:how|what|why|where|who|does|do (?:you|we|i)|did|is there|are there|once)\b|(?:^|\s)@[\w./]",
     r"\battach(?:ed|ing)\b|\b(?:this|the|a|my) screenshots?\b",
-    r"^(?:e\.?g|i\.?e)\b",
+    r"^(?:e\.?g|i\.?e)\b|!\W*$",
+    _LEAD
+    + r"(?:it |that |this |all )?(?:looks?|sounds?) (?:\w+ )?(?:good|great|perfect|fine|ok|okay|right|better|amazing|"
+    r"awesome|nice|cool)\b|\bimplement (?:it|this|that|all|them|these)\b|\bwhat you (?:planned|proposed|suggested)\b|"
+    r"\byour (?:suggestions?|plan|proposal|recommendations?)\b",
     _LEAD + r"(?:i am|i'?m) (?:trying|hoping|going|happy|interested)\b",
     r"\?(?!.*\bcan (?:we|you)\b)",
     r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",
