@@ -22,7 +22,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash, least
 
-SOURCE = "patterns/4"
+SOURCE = "patterns/5"
 """The extractor's name and version, for `Grip.source`. Raised when the patterns change what they say."""
 
 
