@@ -23,6 +23,7 @@ from service_calls import NOW
 
 FIXTURES = Path(__file__).parent / "fixtures"
 FILES = {
+    "aider.md": SourceFormat.AIDER,
     "chatgpt_conversations.json": SourceFormat.CHATGPT,
     "claude_ai_conversations.json": SourceFormat.CLAUDE_AI,
     "specstory.md": SourceFormat.SPECSTORY,
@@ -131,6 +132,35 @@ def test_a_specstory_history_gives_the_turns_of_the_agents_session() -> None:
         1_795_165_200_000,
     ]
     assert dict(parsed.skipped) == {"sidechain": 1, "thinking": 1, "tool_text": 1}
+
+
+def test_an_aider_history_gives_what_the_person_typed_and_what_the_agent_said() -> None:
+    parsed = parse(".aider.chat.history.md", fixture("aider.md"))
+
+    texts = said(parsed)
+    assert [role for role, _ in texts] == ["user", "assistant", "user", "assistant", "user", "assistant", "assistant"]
+    assert texts[0] == ("user", "The cart store must use SQLite in WAL mode.\nPrices are integers in cents.")
+    assert texts[1][1].startswith("I will switch the cart store.\n\n#### Steps")
+    assert "> WAL lets readers go on" in texts[1][1]
+    assert texts[1][1].endswith(">>>>>>> REPLACE\n```")
+    assert texts[2] == ("user", "should prices be rounded up?")
+    assert texts[4] == ("user", "never log card numbers")
+    assert texts[6] == ("assistant", "I masked them in `log.py`.")
+    assert [event.session_id for event in parsed.events] == ["aider-2026-11-20T09:00:00Z"] * 4 + [
+        "aider-2026-11-21T10:30:00Z"
+    ] * 3
+    assert parsed.events[0].ts == 1_795_165_200_000
+    assert dict(parsed.skipped) == {"command": 4, "echo": 1}
+
+
+def test_an_aider_history_whose_lines_lost_their_blanks_is_read_too() -> None:
+    text = fixture("aider.md").decode()
+    cut = "\n".join(line.rstrip() for line in text.splitlines()).replace("#### Steps\n", "")
+
+    parsed = parse("history.md", cut.encode())
+
+    people = [words for role, words in said(parsed) if role == "user"]
+    assert people == [words for role, words in said(parse("history.md", text.encode())) if role == "user"]
 
 
 CLAUDE_MEM = """

@@ -27,6 +27,7 @@ INTENTS = ("explore", "answer", "locate", "time_boxed")
 TELEPORTS = ("keyword", "vector", "hybrid")
 BUCKETS = ("day", "week")
 FORMATS = (
+    "aider",
     "chatgpt",
     "claude-ai",
     "claude-code",

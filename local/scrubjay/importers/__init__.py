@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from scrubjay.importers.aider import MARK as AIDER_MARK
+from scrubjay.importers.aider import parse_aider
 from scrubjay.importers.chatgpt import parse_chatgpt
 from scrubjay.importers.claude_ai import parse_claude_ai
 from scrubjay.importers.claude_code import parse_claude_code
@@ -28,6 +30,7 @@ __all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
 
 TRANSCRIPTS = frozenset(
     (
+        SourceFormat.AIDER,
         SourceFormat.CLAUDE_CODE,
         SourceFormat.CODEX,
         SourceFormat.COPILOT,
@@ -68,6 +71,7 @@ class _OfSessions(Protocol):
 
 
 SESSIONS: Mapping[SourceFormat, _OfSessions] = {
+    SourceFormat.AIDER: parse_aider,
     SourceFormat.CHATGPT: parse_chatgpt,
     SourceFormat.CLAUDE_AI: parse_claude_ai,
     SourceFormat.CLAUDE_CODE: parse_claude_code,
@@ -110,6 +114,8 @@ def detect(name: str, head: bytes) -> SourceFormat:
             return found
         if suffix in JSON_SUFFIXES:
             raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
+    if head.lstrip().startswith(AIDER_MARK):
+        return SourceFormat.AIDER
     if SPECSTORY_MARK in head[:BINARY_HEAD]:
         return SourceFormat.SPECSTORY
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:

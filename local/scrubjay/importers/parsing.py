@@ -36,6 +36,7 @@ SECONDS_BELOW = 100_000_000_000  # a number below this is epoch seconds (until t
 class SourceFormat(StrEnum):
     """What can be imported. The value is the word a person types after `--format`."""
 
+    AIDER = "aider"
     CHATGPT = "chatgpt"
     CLAUDE_AI = "claude-ai"
     CLAUDE_CODE = "claude-code"
