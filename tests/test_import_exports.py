@@ -150,7 +150,7 @@ def test_an_aider_history_gives_what_the_person_typed_and_what_the_agent_said() 
         "aider-2026-11-21T10:30:00Z"
     ] * 3
     assert parsed.events[0].ts == 1_795_165_200_000
-    assert dict(parsed.skipped) == {"command": 4, "echo": 1}
+    assert dict(parsed.skipped) == {"command": 4, "repeated": 1}
 
 
 def test_an_aider_history_whose_lines_lost_their_blanks_is_read_too() -> None:

@@ -57,6 +57,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "other_block": ("part of an unknown kind", "parts of unknown kinds"),
     "recalled": ("answer of scrubjay itself", "answers of scrubjay itself"),
     "reminder": ("reminder that the agent's program added", "reminders that the agent's program added"),
+    "repeated": ("plan that was written down twice", "plans that were written down twice"),
     "sidechain": ("line of an agent talking to its helper", "lines of an agent talking to its helpers"),
     "summary": ("title of a session", "titles of sessions"),
     "synthetic": ("error message of the agent's service", "error messages of the agent's service"),

@@ -46,7 +46,7 @@ def parse_aider(name: str, data: bytes, *, project: str | None) -> Parsed:
         if not (text := clean(spoken(text))):
             continue
         if who == "person" and " ".join(text.split()) == last:
-            skipped["echo"] += 1  # the editor of the architect's mode is given the plan as if it were typed
+            skipped["repeated"] += 1  # the editor of the architect's mode is given the plan as if it were typed
             continue
         kind, role = (
             (EventType.USER_MESSAGE, Role.USER) if who == "person" else (EventType.ASSISTANT_MESSAGE, Role.ASSISTANT)
