@@ -75,7 +75,9 @@ def _who(line: str, ending: str) -> str:
         return "person"
     if line.startswith(">") and line.endswith(ending):
         return "tool"
-    return "started" if line.startswith("#") and STARTED.fullmatch(line) else "agent"
+    if line.startswith("#") and STARTED.fullmatch(line):
+        return "started"
+    return "agent"
 
 
 def _typed(words: str, skipped: Counter[str]) -> str:
