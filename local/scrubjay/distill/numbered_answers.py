@@ -1,6 +1,6 @@
 """A person's numbered answers to what an agent asked in a numbered list: each is told with its question.
 
-"2. per season" says nothing by itself; with "Maximum points: per season or overall?" it is a decision.
+"2. per order" says nothing by itself; with "Discounts: per order or per customer?" it is a decision.
 """
 
 from __future__ import annotations
