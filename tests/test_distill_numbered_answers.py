@@ -115,5 +115,7 @@ def test_what_is_told_stands_in_both_texts(asked: list[str], answered: list[str]
     proposal, reply = "".join(asked), "".join(answered)
 
     for one in numbered_answers(proposal, reply):
-        assert 0 <= one.start < len(proposal)
-        assert 0 < one.end <= len(reply)
+        answer = one.words.removeprefix('answered "').split('" to "')[0]
+        assert answer in " ".join(reply[: one.end].split())
+        asked_first = one.words.split('" to "')[1].split("?")[0].split(":")[0].split()[0]
+        assert asked_first.lower() in proposal[one.start :].lower()

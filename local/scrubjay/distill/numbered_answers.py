@@ -13,7 +13,7 @@ from scrubjay.distill.agreement import EMPHASIS, LEFT_OPEN, MAX_PROPOSAL_CHARS, 
 from scrubjay.distill.passing import is_passing
 
 MAX_QUESTION_CHARS = 300
-"""Of an asked item, from its number to its question mark: a longer one is a section."""
+"""Of an item of the agent's list, in which its question and what is suggested are looked for."""
 
 MAX_ANSWER_CHARS = 240
 """A longer answer says what it means itself."""
@@ -44,6 +44,7 @@ SUGGESTED = re.compile(
 """What the agent would answer itself, below its question."""
 
 SUGGESTION = "Suggested: "
+"""What that is told behind, after the question."""
 
 ASKS = re.compile(
     r"\b(?:should|shall|do|does|did|is|are|was|will|would|can|could|must|may|which|what|how|where|who|when|why|or|vs)\b",
@@ -64,7 +65,8 @@ TO_BE = re.compile(r"\b(?:should|shall|must|do (?:you|we))\b", re.IGNORECASE)
 OUTSIDE = re.compile(r"\n[ \t]*\n(?! )")
 """Where an item ends: what is below it is not indented."""
 
-CHOICE = re.compile(r"\b(?:or|vs)\b")
+CHOICE = re.compile(r"\b(?:or|vs)\b", re.IGNORECASE)
+"""A question between things: "yes" chooses none of them."""
 
 MAX_LEAD_WORDS = 8
 """Before the first answer: with more the list is a list of the person's own."""
@@ -136,8 +138,7 @@ def _asked(shown: str, wanted: set[int]) -> dict[int, Item]:
 def _question(shown: str, start: int, stop: int) -> str | None:
     """Return what an item asks, in one line, with what the agent suggests; None where it asks nothing."""
     body = OUTSIDE.split(shown[start:stop], maxsplit=1)[0]
-    mark = body.find("?")
-    if mark < 0:
+    if "?" not in body:
         return None
     head, _, _ = body.partition("\n")
     asks = head if "?" in head else next(line for line in body.splitlines() if "?" in line).lstrip(" -*\t")

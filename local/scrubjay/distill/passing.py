@@ -58,7 +58,7 @@ _FOR_NOW = any_of(
     rf"(?:{_LEAD}|[,;] )(?:can|could|would|will) (?:you|we) (?:(?:please|also|maybe|quickly|just|now) )*(?:check|see|"
     r"look|explain|tell|help|try|find|test|verify|investigate|debug|undo|revert|redo|repeat|rerun|restart|read|"
     r"summari[sz]e|open|list|compare|(?:have|take) a look)\b",
-    r"^(?:if|unless)\b(?!(?: yes| so| not|.* you)\b)(?!.*\b(?:then|should|must|always|never|only|has to|have to)\b)|"
+    r"^(?:if|unless)\b(?!.*\b(?:then|should|must|always|never|only|has to|have to)\b)|"
     r"^(?:if|unless) (?:yes|so|not|.*you)\b|^(?:imagine|suppose|what if|maybe|perhaps|whenever)\b|"
     r"\b(?:maybe|perhaps|i wonder|not sure|thx)\b",
     r"\b(?:yet|for now|right now|this time|at the moment)\W*(?:$|,| (?:please|and|but)\b)",

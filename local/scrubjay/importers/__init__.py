@@ -30,7 +30,6 @@ __all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
 
 TRANSCRIPTS = frozenset(
     (
-        SourceFormat.AIDER,
         SourceFormat.CLAUDE_CODE,
         SourceFormat.CODEX,
         SourceFormat.COPILOT,

@@ -1,8 +1,8 @@
 """Aider's chat history, `.aider.chat.history.md`: `#### ` before each line a person types, `> ` before a tool's.
 
 Both end in two blanks, by which they are told from an agent's headings and quotations, if nobody has cut them off.
-`# aider chat started at TIME` begins a session; all else is the agent's. Of aider's own commands those that ask
-something are what the person says; the others (`/add`, `/run`, `!ls`) are counted.
+`# aider chat started at TIME` begins a session, without a zone: the time is taken as UTC. All else is the agent's. Of
+aider's own commands those that ask something are what the person says; the others (`/add`, `!ls`) are counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scrubjay.importers.talk import Session, spoken
 from scrubjay_shared.records import EventDraft, EventType, Role
 
 MARK = b"# aider chat started at "
-STARTED = re.compile(r"# aider chat started at (?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d)\s*")
+STARTED = re.compile(r"# aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*")
 BREAK = "  "
 """What aider ends a line of its own with."""
 
@@ -66,8 +66,7 @@ def _said(text: str) -> Iterator[tuple[str, str]]:
             yield who, "\n".join(line[5:].rstrip() if who == "person" else line for line in lines).strip()
         elif who == "started":
             for line in lines:
-                found = STARTED.fullmatch(line)
-                yield who, f"{found['day']}T{found['time']}Z" if found else ""
+                yield who, line[len(MARK) :].strip().replace(" ", "T") + "Z"
 
 
 def _who(line: str, ending: str) -> str:
