@@ -166,7 +166,7 @@ class Adversaries:
         return self.rng.choice(found) if found else None
 
     async def _append(self, loot: Loot, kind: EntryType, body: dict[int, Any], wraps: Sequence[wire.Wrap] = ()) -> None:
-        cloud = Cloud(self.world.origin, now=self._now, transport=self._way())
+        cloud = Cloud(self.world.origin, now=self._now, transport=self._way(), sleep=self.world.sleep)
         cloud.use(
             Credential(
                 account=loot.secrets.account, device=loot.secrets.device, sign=signer(loot.secrets.keys.sign_seed)
@@ -511,7 +511,7 @@ class _Joining:
 
         of = self._of
         store = await Store.open(self._folder / "memory.db", now=of._now, entropy=of.rng.randbytes)
-        cloud = Cloud(of.world.origin, now=of._now, transport=self._transport)
+        cloud = Cloud(of.world.origin, now=of._now, transport=self._transport, sleep=of.world.sleep)
         self._joiner = Joiner(store=store, vault=Safe(), cloud=cloud, now=of._now, entropy=of.rng.randbytes)
         return self._joiner
 

@@ -299,7 +299,7 @@ class World:
         """Open the store and start the engine over it."""
         machine = station.machine
         await machine.open()
-        station.cloud = Cloud(ORIGIN, now=machine.now, transport=station.network)
+        station.cloud = Cloud(ORIGIN, now=machine.now, transport=station.network, sleep=self.sleep)
         station.member = await Member.load(
             machine.store, station.safe, ORIGIN, now=machine.now, entropy=machine.entropy
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import httpx2
@@ -39,10 +40,15 @@ class Cloud:
     """
 
     def __init__(
-        self, origin: str, *, now: Callable[[], Millis], transport: httpx2.AsyncBaseTransport | None = None
+        self,
+        origin: str,
+        *,
+        now: Callable[[], Millis],
+        transport: httpx2.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`transport` takes the place of the network. Raises InvalidError for an unsafe or missing address."""
-        self._connection = Connection(origin, now=now, transport=transport)
+        self._connection = Connection(origin, now=now, transport=transport, sleep=sleep)
         self.account = AccountRoutes(self._connection)
         self.log = LogRoutes(self._connection)
         self.search = SearchRoutes(self._connection)

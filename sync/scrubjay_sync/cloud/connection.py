@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum
@@ -52,7 +52,12 @@ class Connection:
     """
 
     def __init__(
-        self, origin: str, *, now: Callable[[], Millis], transport: httpx2.AsyncBaseTransport | None = None
+        self,
+        origin: str,
+        *,
+        now: Callable[[], Millis],
+        transport: httpx2.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`transport` takes the place of the network. Raises InvalidError for an unsafe or missing address."""
         self.origin = checked_origin(origin)
@@ -64,6 +69,7 @@ class Connection:
         self.username = ""
         """What the server calls the account of the device that asks, when it last said so."""
         self._now = now
+        self._sleep = sleep
         self._credential: Credential | None = None
         self._token = ""
         self._token_ends = Millis(0)
@@ -125,7 +131,7 @@ class Connection:
             error = error_of(self.origin, response)
             if isinstance(error, TooManyError) and pauses and 0 < error.retry_after <= CLOUD.pause_most_s:
                 pauses -= 1
-                await asyncio.sleep(error.retry_after)
+                await self._sleep(error.retry_after)
                 continue
             ended = isinstance(error, ExpiredError) or type(error) is UnauthenticatedError
             if not ended or fresh or auth is not Auth.DEVICE:
