@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from host_machine import machine
 from scrubjay.setup import claude_plugin, texts
@@ -31,8 +32,10 @@ def test_the_plugin_registers_the_events_that_setup_registers() -> None:
     set_up = json.loads(hooks.install(None))["hooks"]
     in_plugin = json.loads(claude_plugin.plugin()["hooks/hooks.json"])["hooks"]
 
-    def words(groups: list[dict[str, list[dict[str, list[str]]]]]) -> list[str]:
-        return [word for word in groups[0]["hooks"][0]["args"] if word not in {"--data-dir", "/data/of ana"}]
+    def words(groups: list[dict[str, list[dict[str, Any]]]]) -> str:
+        handler = groups[0]["hooks"][0]
+        line = " ".join(handler["args"]) if "args" in handler else str(handler["command"]).partition("&& ")[2]
+        return line.partition("scrubjay-hook ")[2].replace("--data-dir /data/of ana ", "").removesuffix("; exit 0")
 
     assert {event: words(groups) for event, groups in set_up.items()} == {
         event: words(groups) for event, groups in in_plugin.items()

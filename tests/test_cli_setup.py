@@ -54,10 +54,10 @@ def test_set_up_told_as_such_and_removed(shell: Shell, person: Path) -> None:
     states = {host["host"]: host["state"] for host in shell.json("setup")["hosts"]}
     shell.json("setup", "--remove", "claude-code")
 
-    program = Path(hooks["Stop"][0]["hooks"][0]["command"])
+    program = Path(hooks["Stop"][0]["hooks"][0]["args"][2])
     assert program.name.startswith("scrubjay-hook")
     assert os.access(program, os.X_OK)
-    assert hooks["Stop"][0]["hooks"][0]["args"] == ["--data-dir", str(shell.home / "data"), "claude-code", "Stop"]
+    assert hooks["Stop"][0]["hooks"][0]["args"][3:] == ["--data-dir", str(shell.home / "data"), "claude-code", "Stop"]
     assert states == {host: "complete" if host == "claude-code" else "absent" for host in HOSTS}
     assert not (person / ".claude").exists()
     assert not (person / ".claude.json").exists()
@@ -86,12 +86,72 @@ def test_what_cannot_be_meant_is_refused(shell: Shell, person: Path, line: list[
     assert list(person.iterdir()) == []
 
 
-def test_lines_for_a_project_are_printed(shell: Shell) -> None:
-    code, out, _ = shell.run("setup", "agents-md", "--text")
+@pytest.mark.parametrize(
+    ("words", "beginning"),
+    [
+        (("setup", "agents-md"), "## Memory\n"),
+        (("docs", "guide"), "# "),
+        (("docs",), "scrubjay docs guide "),
+        (("completion", "bash"), "# AUTOMATICALLY"),
+    ],
+    ids=" ".join,
+)
+def test_a_text_goes_into_a_pipe_as_text_and_as_json_on_demand(
+    shell: Shell, words: tuple[str, ...], beginning: str
+) -> None:
+    code, out, _ = shell.run(*words)
+    _, on_demand, _ = shell.run(*words, "--json")
 
     assert code == 0
-    assert out.startswith("## Memory\n")
-    assert "scrubjay recall" in out
+    assert out.startswith(beginning)
+    assert words[0] == "completion" or json.loads(on_demand)
+
+
+def test_uninstall_asks_a_program_for_a_yes_and_says_what_would_go(shell: Shell, person: Path) -> None:
+    (person / ".claude").mkdir()
+    (person / ".claude" / "settings.json").write_bytes(b'{"model": "opus"}')
+    shell.json("setup", "claude-code")
+    there = {path: path.read_bytes() for path in person.rglob("*") if path.is_file()}
+
+    told = shell.json("uninstall")
+
+    assert told["dry_run"] is True
+    assert [host["host"] for host in told["hosts"]] == ["claude-code"]
+    assert str(shell.home / "data") in told["stays"]
+    assert any("uninstall scrubjay" in command for command in told["then"])
+    assert {path: path.read_bytes() for path in person.rglob("*") if path.is_file()} == there
+
+
+def test_uninstall_leaves_nothing_in_any_agents_files_and_every_memory(shell: Shell, person: Path) -> None:
+    mine = {
+        ".claude/settings.json": b'{"model": "opus"}',
+        ".gemini/settings.json": b"{}",
+        ".codex/config.toml": b"a = 1",
+    }
+    for name, data in mine.items():
+        (person / name).parent.mkdir(exist_ok=True)
+        (person / name).write_bytes(data)
+    shell.json("add", "We chose PostgreSQL")
+    shell.json("setup", "--all")
+
+    done = shell.json("uninstall", "--yes")
+
+    theirs = [path for path in person.rglob("*") if path.is_file() and not path.is_relative_to(shell.home)]
+    assert {host["host"] for host in done["hosts"]} == {"claude-code", "gemini", "codex"}
+    assert {str(path.relative_to(person)): path.read_bytes() for path in theirs} == mine
+    assert shell.json("stats")["memories"] == 1
+
+
+def test_a_host_whose_file_cannot_be_changed_does_not_keep_the_others(shell: Shell, person: Path) -> None:
+    for host in ("claude-code", "gemini"):
+        shell.json("setup", host)
+    (person / ".gemini/settings.json").write_bytes(b'{"hooks": scrubjay-hook')
+
+    code, out, _ = shell.run("uninstall", "--yes")
+
+    assert code != 0
+    assert [one["path"] for one in json.loads(out)["failed"]] == ["Gemini CLI"]
+    assert not (person / ".claude/settings.json").exists()
 
 
 def test_what_people_see_names_each_file_and_what_is_left_to_do(shell: Shell, person: Path) -> None:

@@ -58,3 +58,10 @@ def test_a_program_is_told_the_same_in_json(tmp_path: Path) -> None:
 
         assert told["code"] == "unavailable"
         assert "install" in told["hint"]
+
+
+def test_completion_is_silent_about_extras_that_nobody_installed(tmp_path: Path) -> None:
+    done = bare(tmp_path, "scrubjay", "completion", "bash")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "login" in done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import stat
+import subprocess
 import sys
 import tomllib
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,7 @@ from host_machine import HOME, machine
 from scrubjay.setup import files, json_edits, json_source, plan, toml_edits
 from scrubjay.setup.hosts import HOSTS
 from scrubjay.setup.json_edits import Hooks, Server
+from scrubjay.setup.program import IF_THERE
 from scrubjay.setup.target import Target
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError
 
@@ -239,9 +241,56 @@ def test_every_command_line_is_whole_after_the_shell_took_it_apart(host: str) ->
 
     assert lines or host in {"claude-code", "opencode"}
     for line in lines:
-        words = shlex.split(line)
+        shell_, _, guard, *words = shlex.split(line)
+        assert (shell_, guard) == ("/bin/sh", IF_THERE)
         assert words[:3] == ["/opt/scrubjay/bin/scrubjay-hook", "--data-dir", "/data/of ana"]
         assert words[3:] in ([host, words[-1]], ["inject", host, words[-1]])
+
+
+def command_lines(host: str, hook: str) -> list[list[str]]:
+    """Return what a host runs for each hook, as its shell takes the line apart."""
+    target, _ = hooks_of(host, hook)
+    entries = [entry for group in json.loads(target.install(None))["hooks"].values() for entry in group]
+    handlers = [handler for entry in entries for handler in entry.get("hooks", [entry])]
+    lines = [handler.get("command") or handler["bash"] for handler in handlers]
+    return [
+        [line, *handler["args"]] if "args" in handler else ["bash", "-c", line]
+        for line, handler in zip(lines, handlers, strict=True)
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="hooks go through a shell where one is there for certain")
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini", "copilot", "cursor"])
+@pytest.mark.parametrize("left", ["nothing", "a script whose Python is gone", "a folder"])
+def test_a_hook_whose_program_is_gone_says_nothing_and_ends_well(tmp_path: Path, host: str, left: str) -> None:
+    program = tmp_path / "with space" / "scrubjay-hook"
+    program.parent.mkdir()
+    if left == "a folder":
+        program.mkdir()
+    elif left != "nothing":
+        program.write_text("#!/nowhere/bin/python\n")
+        program.chmod(0o755)
+
+    for line in command_lines(host, str(program)):
+        done = subprocess.run(line, input=b"{}", capture_output=True, check=False)
+
+        assert (done.returncode, done.stdout) == (0, b"")
+        assert left != "nothing" or done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="as above")
+@pytest.mark.parametrize("host", ["claude-code", "codex", "gemini", "copilot", "cursor"])
+def test_a_hook_whose_program_is_there_is_given_all_that_it_needs(tmp_path: Path, host: str) -> None:
+    program = tmp_path / "with space" / "scrubjay-hook"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$@"; cat\n')
+    program.chmod(0o755)
+
+    for line in command_lines(host, str(program)):
+        done = subprocess.run(line, input=b"payload", capture_output=True, check=True)
+
+        assert done.stdout.startswith(b"--data-dir /data/of ana ")
+        assert done.stdout.endswith(b"payload")
 
 
 def strings(text: str) -> list[str]:

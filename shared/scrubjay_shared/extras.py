@@ -40,6 +40,16 @@ def install_command(extra: str, installed: Installed, prefix: Path) -> str:
     return f"{'uv pip' if by_uv else 'pip'} install {what}"
 
 
+def uninstall_command(installed: Installed, prefix: Path) -> str:
+    """Return the command that takes the program out of the environment that it runs in."""
+    if (prefix / UV_RECEIPT).is_file():
+        return "uv tool uninstall scrubjay"
+    if (prefix / PIPX_RECEIPT).is_file():
+        return "pipx uninstall scrubjay"
+    by_uv = (installed.read_text("INSTALLER") or "").strip() == "uv"
+    return f"{'uv pip' if by_uv else 'pip'} uninstall scrubjay"
+
+
 def _origin(direct_url: str | None) -> Mapping[str, Any]:
     try:
         found = json.loads(direct_url or "{}")

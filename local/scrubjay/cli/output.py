@@ -36,9 +36,13 @@ class Output:
     quiet: bool
 
     @classmethod
-    def of(cls, line: Namespace) -> Output:
-        """Read it from the command line; without a wish, JSON unless a person sees the output."""
-        return cls(json=line.form == "json" or (line.form is None and not sys.stdout.isatty()), quiet=line.quiet)
+    def of(cls, line: Namespace, *, prose: bool = False) -> Output:
+        """Read it from the command line; without a wish, JSON unless a person sees the output.
+
+        A command whose result is `prose` writes JSON on demand alone: its text is read by `less` or kept in a file.
+        """
+        piped = not prose and not sys.stdout.isatty()
+        return cls(json=line.form == "json" or (line.form is None and piped), quiet=line.quiet)
 
     def answer(self, record: Any, people: Callable[[], RenderableType]) -> None:
         """Write a result: the record as JSON, or what `people` makes of it."""

@@ -195,6 +195,21 @@ class SetupReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UninstallReport:
+    """The hosts that scrubjay was taken out of, or would be; `failed` are those whose files could not be changed.
+
+    `daemon` is whether one ran, `stays` what is left of scrubjay's own, `then` the commands that are left to a person.
+    """
+
+    hosts: tuple[HostReport, ...]
+    failed: tuple[Failed, ...]
+    daemon: bool
+    stays: tuple[str, ...]
+    then: tuple[str, ...]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PerturbReport:
     """A falsified copy: where it is, where the key says what was done, and how many things of each kind and depth."""
 

@@ -202,6 +202,12 @@ COMMANDS: dict[str, Command] = {
             "SetupReport",
             "scrubjay setup claude-code --dry-run",
         ),
+        Command(
+            "uninstall",
+            "take scrubjay out of every agent, stop its daemon, and say what stays",
+            "UninstallReport",
+            "scrubjay uninstall --dry-run",
+        ),
         Command("doctor", "check everything, and say what to do", "DoctorReport", "scrubjay doctor"),
         Command("docs", "read the documents that came with the program", "", "scrubjay docs guide"),
         Command(

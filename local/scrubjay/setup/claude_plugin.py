@@ -1,6 +1,7 @@
 """The Claude Code plugin of the repository: the hooks, server, commands and skill that `scrubjay setup` writes. Pure.
 
-It calls the programs by their names, so these must be on the PATH. A test compares the files with this module.
+It calls the programs by their names, so these must be on the PATH; where they are not, its hooks do nothing. A test
+compares the files with this module.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def marketplace() -> str:
 
 
 def _handler(event: str, *, inject: bool) -> dict[str, Any]:
-    words = ["inject"] if inject else []
+    # Without `args` it is a line for the shell, on Windows too (Git's): it can ask whether the program is there.
+    call = f"scrubjay-hook {'inject ' if inject else ''}claude-code {event}"
     return {
         "type": "command",
-        "command": "scrubjay-hook",
-        "args": [*words, "claude-code", event],
+        "command": f"command -v scrubjay-hook >/dev/null 2>&1 && {call}; exit 0",
         "timeout": seconds(event, inject=inject),
     }
 

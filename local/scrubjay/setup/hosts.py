@@ -79,15 +79,11 @@ def seconds(event: str, *, inject: bool) -> int:
     return CLOSING_S if event.casefold() == "sessionend" else INJECT_S if inject else CAPTURE_S
 
 
-def _line(machine: Machine, host: str, event: str, *, inject: bool) -> tuple[str, ...]:
-    return machine.inject(host, event) if inject else machine.capture(host, event)
-
-
 def _handlers(
     machine: Machine, host: str, events: Mapping[str, bool], made: Callable[[tuple[str, ...], int], dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     return {
-        event: made(_line(machine, host, event, inject=inject), seconds(event, inject=inject))
+        event: made(machine.registered(host, event, inject=inject), seconds(event, inject=inject))
         for event, inject in events.items()
     }
 
@@ -102,7 +98,7 @@ def _files(folder: Path, files: Iterable[tuple[str, str, str]]) -> tuple[Target,
 
 
 def claude_code(machine: Machine) -> tuple[Target, ...]:
-    """Return Claude Code's: hooks in exec form, without a shell, and the server of the person's scope."""
+    """Return Claude Code's: hooks as lists of words, which no shell splits, and the server of the person's scope."""
     folder = _claude_folder(machine)
     exec_form = _handlers(
         machine,

@@ -7,6 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+IF_THERE = '[ -x "$0" ] && "$0" "$@"; exit 0'
+"""Shell that runs a program where it is, and is silent where it is gone: `scrubjay-hook` itself always exits 0.
+
+A host shows the person an error at each prompt and each tool call for as long as a hook calls what is not there, and a
+program can go without `scrubjay uninstall`: a deleted environment, a Python that an upgrade replaced.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
@@ -26,9 +33,15 @@ class Machine:
         """Return the command line that takes in an event."""
         return (str(self.hook), *self.options, host, event)
 
-    def inject(self, host: str, event: str) -> tuple[str, ...]:
-        """Return the command line that takes in an event and prints the context that belongs to it."""
-        return (str(self.hook), *self.options, "inject", host, event)
+    def registered(self, host: str, event: str, *, inject: bool) -> tuple[str, ...]:
+        """Return the command line that a host is given: it takes in an event, and with `inject` prints its context.
+
+        It is silent once the program is gone, except on Windows, where no shell is there for certain.
+        """
+        program, *words = self.capture(host, event)
+        words[-2:-2] = ["inject"] if inject else []
+        silent = () if self.platform == "win32" else ("/bin/sh", "-c", IF_THERE)
+        return (*silent, program, *words)
 
     def mcp(self) -> tuple[str, ...]:
         """Return the command line of the MCP server."""

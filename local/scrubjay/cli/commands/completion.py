@@ -32,7 +32,10 @@ def run(line: Namespace) -> None:
     for name in extensions.names():
         try:
             commands[name] = extensions.parser_of(name) or commands[name]
-        except (ImportError, ScrubjayError) as error:  # its libraries are an extra: it completes without its words then
+        except ModuleNotFoundError:
+            # The libraries of its extra are not installed. Shells run this at each start: no word of it there.
+            continue
+        except (ImportError, ScrubjayError) as error:
             sys.stderr.write(f"scrubjay: {name} is completed without its subcommands: {error}\n")
     _mark_files(whole)
     sys.stdout.write(shtab.complete(whole, shell=line.shell) + "\n")

@@ -50,7 +50,7 @@ def configure(parser: Parser) -> None:
 
 def run(line: Namespace) -> None:
     """Print a document, or list what there is."""
-    out = Output.of(line)
+    out = Output.of(line, prose=True)
     if line.page is None:
         out.answer(PAGES, lambda: "\n".join(f"scrubjay docs {name:<13} {about}" for name, about in PAGES.items()))
         return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrubjay import settings as options
 from scrubjay.cli import invocation, render
 from scrubjay.cli.arguments import text
+from scrubjay.cli.host_setup import change_host
 from scrubjay.cli.output import Output
-from scrubjay.cli.reports import HostReport, SetupFile, SetupReport
-from scrubjay.setup import files, plan, texts
+from scrubjay.cli.reports import SetupReport
+from scrubjay.setup import texts
 from scrubjay.setup.hosts import HOSTS
 from scrubjay.setup.this_machine import this_machine
 from scrubjay_shared.errors import InvalidError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from scrubjay.cli.arguments import Parser
-    from scrubjay.settings import Settings
     from scrubjay.setup.hosts import Host
     from scrubjay.setup.program import Machine
 
@@ -48,15 +47,15 @@ def configure(parser: Parser) -> None:
 
 def run(line: Namespace) -> None:
     """Set up one host or all, remove that, or say how they are."""
-    out = Output.of(line)
     if line.host == AGENTS_MD:
-        out.answer({"text": texts.AGENTS}, lambda: texts.AGENTS.rstrip("\n"))
+        Output.of(line, prose=True).answer({"text": texts.AGENTS}, lambda: texts.AGENTS.rstrip("\n"))
         return
+    out = Output.of(line)
     chosen = invocation.settings_of(line)
     machine = this_machine(chosen)
     hosts = _hosts(line, machine)
     dry = line.dry_run or (line.host is None and not line.all)
-    reports = tuple(_one(host, machine, chosen, remove=line.remove, dry_run=dry) for host in hosts)
+    reports = tuple(change_host(host, machine, chosen, remove=line.remove, dry_run=dry) for host in hosts)
     report = SetupReport(hosts=reports, removed=line.remove, dry_run=dry)
     shown = line.dry_run
     out.answer(report, lambda: render.setup.done(report, diffs=shown))
@@ -72,26 +71,3 @@ def _hosts(line: Namespace, machine: Machine) -> Iterable[Host]:
     if line.host not in HOSTS:
         raise InvalidError(f"there is no host {line.host[:60]!r}", hint=f"one of: {', '.join((*HOSTS, AGENTS_MD))}")
     return [HOSTS[line.host]]
-
-
-def _one(host: Host, machine: Machine, chosen: Settings, *, remove: bool, dry_run: bool) -> HostReport:
-    targets = files.named(host.targets(machine))
-    records = files.Records(chosen.data_dir / "setup", host.name)
-    decide = plan.removal if remove else plan.installation
-    made = decide(targets, files.contents(targets), records.load())
-    if not dry_run:
-        options.ensure_dirs(chosen)
-        files.apply(made, records)
-    return HostReport(
-        host=host.name,
-        title=host.title,
-        installed=host.folder(machine).is_dir(),
-        state=plan.standing(targets, made).value,
-        captures=host.captures,
-        files=tuple(
-            SetupFile(path=str(edit.path), what=edit.what, action=edit.action, diff=edit.diff() if dry_run else "")
-            for edit in made.edits
-        ),
-        notes=made.notes,
-        then="" if remove else host.then,
-    )

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from scrubjay.cli.render.layout import table_of
 from scrubjay.cli.render.words import clean
-from scrubjay.cli.reports import SetupReport
+from scrubjay.cli.reports import SetupReport, UninstallReport
 
 DONE = {"create": "made", "change": "changed", "delete": "deleted", "keep": "as it was"}
 STANDING = {"complete": "yes", "partly": "not as it would be now", "absent": ""}
@@ -32,6 +32,30 @@ def done(report: SetupReport, *, diffs: bool) -> RenderableType:
         parts += [Text(f"  {clean(note)}", style="yellow") for note in host.notes]
         if host.then and not report.dry_run:
             parts.append(Text(f"  → {host.then}", style="bold"))
+    return Group(*parts)
+
+
+def uninstalled(report: UninstallReport) -> RenderableType:
+    """Return what goes or went of scrubjay, what stays, and what is left to do."""
+    verbs = {"change": "would change", "delete": "would delete"} if report.dry_run else DONE
+    parts: list[RenderableType] = []
+    for host in report.hosts:
+        parts.append(Text(host.title, style="bold"))
+        parts += [
+            Text(f"  {verbs[file.action]:<12}  {clean(file.path)}  ({file.what})")
+            for file in host.files
+            if file.action != "keep"
+        ]
+    if not report.hosts:
+        parts.append(Text("nothing of scrubjay stands in any agent's files"))
+    for one in report.failed:
+        parts.append(Text(f"{one.path}: {clean(one.message)}", style="red"))
+        parts.append(Text(f"  {clean(one.hint)}", style="red"))
+    if report.daemon:
+        parts.append(Text("daemon: would be stopped" if report.dry_run else "daemon: stopped"))
+    parts += [Text(f"stays: {clean(path)}") for path in report.stays]
+    parts.append(Text("then:" if not report.dry_run else "left to you after that:", style="bold"))
+    parts += [Text(f"  {clean(command)}") for command in report.then]
     return Group(*parts)
 
 
