@@ -525,6 +525,32 @@ def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell:
     assert (report["memories"], report["duplicates"]) == (400 - stored, stored)
 
 
+@pytest.mark.slow
+def test_ctrl_c_within_one_file_counts_what_was_stored_of_it(shell: Shell, tmp_path: Path) -> None:
+    lines = [
+        {"type": "entity", "name": f"thing {n}", "entityType": "x", "observations": [f"It has the number {n}."]}
+        for n in range(20_000)
+    ]
+    file = tmp_path / "memory.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    store = shell.home / "data" / "memory.db-wal"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "scrubjay.cli", "import", str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(shell.home),
+    )
+    ended = time.monotonic() + 60
+    while time.monotonic() < ended and not (store.exists() and store.stat().st_size > 1_000_000):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+
+    told = re.search(rb"stopped after 0 of 1 file: 0 events and ([\d,]+) memories stored", err)
+    assert told is not None, err
+    assert int(told[1].replace(b",", b"")) == shell.json("stats")["memories"] > 0
+
+
 def test_what_is_wrong_with_every_file_alike_is_one_error_with_what_to_do(shell: Shell, tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.md").write_text("# A note\n\nWords.\n", encoding="utf-8")

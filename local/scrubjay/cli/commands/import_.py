@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
 from scrubjay.importers.export_format import is_export
 from scrubjay.policy import DEFAULT
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     BY_CODE,
     InvalidError,
@@ -33,6 +36,9 @@ if TYPE_CHECKING:
 
     from scrubjay.cli.arguments import Parser
     from scrubjay.transports.local import Transport
+
+
+log = logging.getLogger(__name__)
 
 
 def configure(parser: Parser) -> None:
@@ -71,6 +77,7 @@ def run(line: Namespace) -> int:
     to_read = [file for file in found if not file.reason]
     if not to_read:
         raise _nothing_found(line.paths, totals)
+    began = Millis(time.time_ns() // 1_000_000)
     with invocation.store(line, background=not line.dry_run) as store, out.progress() as bar:
         task = bar.add_task("importing", total=len(to_read))
         try:
@@ -84,6 +91,7 @@ def run(line: Namespace) -> int:
                 loaded = always_loaded(store) if line.restore else None
         except (KeyboardInterrupt, ScrubjayError) as error:
             bar.stop()
+            _count_stored(store, totals, began)
             _say_stopped(out, error, _stopped(totals, len(failed), len(to_read), dry_run=line.dry_run))
             raise
     report = ImportReport(
@@ -106,6 +114,22 @@ def run(line: Namespace) -> int:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
     out.answer(report, lambda: render.transfer.imported(report))
     return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _count_stored(store: Transport, totals: Totals, began: Millis) -> None:
+    """Count into the totals what the interrupted file has stored so far: its answer, which tells it, never came.
+
+    A daemon ends the batch that it is at, so that some hundred more may follow.
+    """
+    try:
+        page: api.HistoryResponse = store.call("history", api.HistoryRequest(kind="import", limit=1))
+    except ScrubjayError as error:  # the interrupt is what is told
+        log.debug("the history could not be read: %s", error)
+        return
+    for cause in page.causes:
+        if cause.id == totals.cause or (totals.cause is None and cause.ts >= began):
+            totals.events = max(totals.events, cause.changes.get("event", 0))
+            totals.memories = max(totals.memories, cause.changes.get("write", 0))
 
 
 def _say_stopped(out: Output, error: BaseException, words: str) -> None:
