@@ -15,6 +15,7 @@ from rich.console import Console
 from cli_shell import Shell
 from scrubjay import api
 from scrubjay.cli.render import hits, state, words
+from scrubjay.cli.render.layout import table_of
 from scrubjay_shared.clock import Millis
 
 
@@ -185,3 +186,27 @@ def test_people_get_text_with_rank_day_and_short_id(shell: Shell) -> None:
     assert added["memory"]["id"][:16] in lines[1]
     assert "score" in {line.split()[0] for line in lines[-2:]}
     assert "1 hit" in err
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
+def test_no_cell_of_a_table_is_cut_but_the_words_of_memories_and_titles(width: int) -> None:
+    table = table_of("session", "from", "agent", "events", "title")
+    rows = [
+        (f"cf12e06f-{number:04}", "18 Nov 2026 10:03", "claude-code", f"{number}", "a title") for number in range(3)
+    ]
+    for row in rows:
+        table.add_row(*row)
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    console.print(table)
+    shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+    assert all(word in shown for row in rows for cell in row[:4] for word in cell.split())
+
+
+def test_a_mark_stands_beside_what_it_marks_in_a_narrow_window() -> None:
+    table = table_of("", "model", "licence")
+    table.add_row("●", "bge-small-en-v1.5", "MIT")
+    console = Console(width=20, file=io.StringIO(), highlight=False)
+    console.print(table)
+
+    assert console.file.getvalue().splitlines()[0].strip() == "● bge-small-en-v1.5"  # type: ignore[attr-defined]

@@ -224,3 +224,18 @@ def test_other_languages_give_nothing(text: str) -> None:
 )
 def test_english_with_foreign_names_is_english(text: str) -> None:
     assert is_english(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("The shop is called Ton & Glut", "The shop is called Ton & Glut"),
+        ("We buy at Marks & Spencer", "We buy at Marks & Spencer"),
+        ("AT&T and Q & A", "AT&T and Q & A"),
+        ("My sister & I run it", "My sister and I run it"),
+        ("She sent it to Ana & me", "She sent it to Ana and me"),
+        ("you & Ana decide", "you and Ana decide"),
+    ],
+)
+def test_an_ampersand_of_a_name_stays_and_one_beside_a_person_is_written_out(said: str, kept: str) -> None:
+    assert tidied(said) == kept

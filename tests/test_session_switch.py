@@ -66,7 +66,7 @@ async def test_nothing_of_a_session_is_stored_or_observed_while_memory_is_off_no
         now[0] = NOW + MINUTE
         asked = await told(service, prompt("s", TOLD), at=now[0], use_memory=False)
         answered = await told(service, stop("s", "Then from release."), at=now[0], use_memory=False)
-        off = (await service.call(PERSON, "status", NOTHING)).warnings
+        off = (await service.call(PERSON, "status", NOTHING)).notes
         lines = [line("s", "u1", TOLD, NOW - 2_000), line("s", "u2", TOLD + " Please.", NOW + MINUTE)]
         transcript = api.ImportRequest(name="s.jsonl", data="\n".join(lines).encode(), format="claude-code")
         read = await service.call(PERSON, "import", transcript)
@@ -85,7 +85,7 @@ async def test_nothing_of_a_session_is_stored_or_observed_while_memory_is_off_no
         on = await told(service, prompt("s", "Which branch?", "p2"), at=now[0], use_memory=True)
         again = await service.call(PERSON, "import", transcript)
         assert (on.accepted, again.events) == (1, 0)
-        assert not [one for one in (await service.call(PERSON, "status", NOTHING)).warnings if "memory is off" in one]
+        assert not [one for one in (await service.call(PERSON, "status", NOTHING)).notes if "memory is off" in one]
         await service.call(PERSON, "rebuild", api.RebuildRequest())
         assert (await service.call(PERSON, "import", transcript)).events == 0
 

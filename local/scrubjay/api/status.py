@@ -146,7 +146,8 @@ class StatusResponse:
     """How the daemon is: process, store, models, jobs.
 
     A model's state is "loaded", "idle" (loaded when it is next needed), "none", "absent" (a reranker that is not
-    installed, which is no fault), or the code of the error that it met.
+    installed, which is no fault), or the code of the error that it met. `warnings` need somebody to act,
+    `notes` do not.
     """
 
     version: str
@@ -163,6 +164,7 @@ class StatusResponse:
     jobs: tuple[Job, ...]
     warnings: tuple[str, ...] = ()
     surfacing: SurfacingStats | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from scrubjay_io.sqlite import SAFE_VERSION, version, version_info
 from scrubjay_shared.errors import CorruptError
 
 if TYPE_CHECKING:
-    from scrubjay.settings import Settings
+    from scrubjay.api import StatusResponse
 
 
 GROUP = "scrubjay.checks"
@@ -287,15 +287,22 @@ def daemon(chosen: Settings) -> Iterator[Check]:
                 )
         for warning in report.status.warnings:
             yield warn("daemon", warning, "scrubjay daemon logs may say more")
-        for job in report.status.jobs:
-            if job.last_error:
-                yield warn(
-                    "jobs",
-                    f"{job.name}: {job.last_error}",
-                    "scrubjay tries it again by itself; scrubjay daemon logs shows more",
-                )
-            if job.paused:
-                yield warn("jobs", f"{job.name} is paused", f"scrubjay jobs resume {job.name}")
+        for note in report.status.notes:
+            yield ok("daemon", note)
+        yield from jobs(report.status)
+
+
+def jobs(status: StatusResponse) -> Iterator[Check]:
+    """Look at the background jobs of the daemon."""
+    for job in status.jobs:
+        if job.last_error:
+            yield warn(
+                "jobs",
+                f"{job.name}: {job.last_error}",
+                "scrubjay tries it again by itself; scrubjay daemon logs shows more",
+            )
+        if job.paused:
+            yield warn("jobs", f"{job.name} is paused", f"scrubjay jobs resume {job.name}")
 
 
 def version_of_daemon(chosen: Settings) -> Iterator[Check]:

@@ -39,6 +39,7 @@ ALIASES = {
     "delete": "forget",
     "remove": "forget",
     "show": "get",
+    "status": "daemon status",
 }
 """What people type who know other programs; only a hint is made of it, so that there is one word for each thing."""
 

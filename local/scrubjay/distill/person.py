@@ -100,6 +100,10 @@ _PARTICIPLES = frozenset(
 )
 
 
+_AMPERSAND = re.compile(r" & (?=(?:I|me|my|you|your|we|our|us)\b)|(?<=\b(?:me|us)) & |(?<=\b(?:you)) & |(?<=\bI) & ")
+"""An "and" beside a person that is written anew. Elsewhere it stays: it may be part of a name (Marks & Spencer)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
     """Who speaks, to whom. `name` None: nobody is known and persons stay as they are.
@@ -115,7 +119,7 @@ class Speaker:
 
 def tidied(text: str) -> str:
     """Return the text with typewriter apostrophes, white space collapsed and careless contractions written out."""
-    straight = " ".join(_APOSTROPHES.sub("'", text).replace(" & ", " and ").split())
+    straight = " ".join(_AMPERSAND.sub(" and ", _APOSTROPHES.sub("'", text)).split())
     return _GONNA.sub(lambda m: _PLAIN[m[1].lower()], _SLOPPY.sub(lambda m: CONTRACTIONS[m[0]], straight))
 
 

@@ -227,7 +227,7 @@ class Application:
         )
         layers = Layers(store, policy, context=self._context, references=self._references, wake=self._wake, now=now)
         switch = SessionSwitch(store, policy)
-        self.warnings.append(switch.warnings)
+        self.notes = [switch.notes]
         self._hooks = Hooks(
             policy,
             events=self._events,
@@ -290,6 +290,7 @@ class Application:
             surfacing=self.surfacing.stats,
             started=now(),
             warnings=self.warnings,
+            notes=self.notes,
         )
         learning = Learning(
             store,

@@ -41,7 +41,7 @@ class SessionSwitch:
             )
         self._off = None
 
-    async def warnings(self) -> Iterable[str]:
+    async def notes(self) -> Iterable[str]:
         """Return what `status` is to say: in which of the last day's sessions memory is off."""
         day_ago = self._store.clock() - 86_400_000
         agents = [one.agent for one in await self._store.read(lambda q: q.unremembered.off()) if one.seen >= day_ago]

@@ -32,6 +32,7 @@ class Status:
         surfacing: Callable[[], Awaitable[api.SurfacingStats]],
         started: Millis,
         warnings: Iterable[Callable[[], Awaitable[Iterable[str]]]],
+        notes: Iterable[Callable[[], Awaitable[Iterable[str]]]],
     ) -> None:
         self._store = store
         self._models = models
@@ -42,6 +43,7 @@ class Status:
         self._surfacing = surfacing
         self._started = started
         self._warnings = warnings
+        self._notes = notes
 
     async def stats(self, _caller: Caller, _: api.Nothing) -> api.StatsResponse:
         """Return counts and sizes."""
@@ -100,6 +102,7 @@ class Status:
             reranker_state=await self._models.reranker.state(),
             jobs=await self._jobs(),
             warnings=tuple(warnings),
+            notes=tuple([note for lines in self._notes for note in await lines()]),
             surfacing=await self._surfacing(),
         )
 

@@ -73,9 +73,9 @@ class Store:
         self._closed = False
         self._snapshots = 0
         self._cut_back = False
+        """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
         self.dropped_copies = 0
         """How often the copies beside the store were deleted, because something was erased."""
-        """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
 
     @classmethod
     async def open(cls, path: Path, *, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:

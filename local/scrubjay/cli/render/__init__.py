@@ -5,8 +5,11 @@ An area is imported when something of it is shown: what draws on terminals must 
 
 from typing import TYPE_CHECKING
 
+from scrubjay.cli.lazy import LazyModule
+from scrubjay.cli.render import words as words
+
 if TYPE_CHECKING:
-    from scrubjay.cli.render import (
+    from scrubjay.cli.render import (  # noqa: F401  # each area by its name, for type checkers
         agents,
         audit,
         compaction,
@@ -30,83 +33,8 @@ if TYPE_CHECKING:
         vaults,
         verification,
     )
-else:
-    from scrubjay.cli.lazy import LazyModule
 
-    (
-        agents,
-        audit,
-        compaction,
-        conflicts,
-        consolidation,
-        costs,
-        events,
-        forgets,
-        history,
-        hits,
-        layers,
-        layout,
-        learning,
-        memories,
-        review,
-        route,
-        setup,
-        state,
-        toc,
-        transfer,
-        vaults,
-        verification,
-    ) = (
-        LazyModule(f"{__name__}.{area}")
-        for area in (
-            "agents",
-            "audit",
-            "compaction",
-            "conflicts",
-            "consolidation",
-            "costs",
-            "events",
-            "forgets",
-            "history",
-            "hits",
-            "layers",
-            "layout",
-            "learning",
-            "memories",
-            "review",
-            "route",
-            "setup",
-            "state",
-            "toc",
-            "transfer",
-            "vaults",
-            "verification",
-        )
-    )
 
-from scrubjay.cli.render import words
-
-__all__ = [
-    "agents",
-    "audit",
-    "compaction",
-    "conflicts",
-    "consolidation",
-    "events",
-    "forgets",
-    "history",
-    "hits",
-    "layers",
-    "layout",
-    "learning",
-    "memories",
-    "review",
-    "route",
-    "setup",
-    "state",
-    "toc",
-    "transfer",
-    "vaults",
-    "verification",
-    "words",
-]
+def __getattr__(area: str) -> LazyModule:
+    """Return an area, which is imported when something of it is shown."""
+    return LazyModule(f"{__name__}.{area}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -40,19 +42,48 @@ def spaced(parts: Iterable[RenderableType]) -> RenderableType:
 NUMBERS = frozenset(("events", "size", "runs", "failed", "pending", "calls", "read", "written"))
 """Columns of numbers, which stand to the right."""
 
+LONG = frozenset(("memory", "title"))
+"""Columns that take the width that is left, and are cut to it."""
+
+LEAST_LONG = 8
+"""Columns of the window below which a cut text says nothing."""
+
+
+class FittedTable(Table):
+    """A table where the window is wide enough; in a narrower one each row is a paragraph, so that no cell is cut."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the table, or its rows one below the other."""
+        headers = [str(column.header) for column in self.columns]
+        rows = [*zip(*([_text(cell) for cell in column.cells] for column in self.columns), strict=True)]
+        widths = [
+            LEAST_LONG if header in LONG else max(cell_len(header), *(one[at].cell_len for one in rows), 0)
+            for at, header in enumerate(headers)
+        ]
+        if sum(widths) + 2 * (len(widths) - 1) <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        marks = 0 if headers[0] else 1  # a column without a name is a mark on the next one
+        for row in rows:
+            yield Text(" ").join(cell for cell in row[: marks + 1] if cell.plain)
+            others = zip(headers[marks + 1 :], row[marks + 1 :], strict=True)
+            told = [f"{header} {cell.plain}" for header, cell in others if cell.plain]
+            yield Padding(dim(*told), (0, 0, 0, 2))
+
+
+def _text(cell: RenderableType) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell))
+
 
 def table_of(*columns: str) -> Table:
     """Return an empty table; memories and titles take the width that is left."""
-    long = {"memory", "title"}
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False, expand=bool(long & {*columns}))
+    table = FittedTable(
+        box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False, expand=bool(LONG & {*columns})
+    )
     for column in columns:
-        if column in long:
+        if column in LONG:
             table.add_column(column, overflow="ellipsis", no_wrap=True, ratio=1)
         else:
-            side: JustifyMethod = (
-                "right"
-                if column in {"events", "size", "runs", "failed", "pending", "calls", "read", "written"}
-                else "left"
-            )
+            side: JustifyMethod = "right" if column in NUMBERS else "left"
             table.add_column(column, no_wrap=True, justify=side)
     return table

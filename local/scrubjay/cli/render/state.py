@@ -90,6 +90,7 @@ def status(found: StatusResponse) -> RenderableType:
             ("reranker", f"{found.reranker}: {found.reranker_state}"),
             ("surfaced", surfaced(found.surfacing)),
             *(("warning", warning) for warning in found.warnings),
+            *(("note", note) for note in found.notes),
         )
     )
     return Group(head, jobs(found.jobs)) if found.jobs else head
@@ -195,7 +196,8 @@ def initialised(report: InitReport) -> Text:
         ("scrubjay setup", "let your agents remember from now on"),
         ('scrubjay recall "why did we drop X?"', "ask"),
     )
-    lines = [Text.assemble((f"{command:<36}", "bold"), (what, "dim")) for command, what in after]
+    width = max(len(command) for command, _ in after) + 2
+    lines = [Text.assemble((f"{command:<{width}}", "bold"), (what, "dim")) for command, what in after]
     return Text("\n").join([done, Text(), Text("next", style="dim"), *lines])
 
 
