@@ -7,6 +7,7 @@ import contextlib
 import html
 import json
 import random
+import re
 import string
 import threading
 import time
@@ -26,6 +27,7 @@ from scrubjay.redaction import (
     blocks,
     clean,
     clean_json,
+    defused,
     injected,
     pipeline,
     redact,
@@ -592,6 +594,36 @@ def test_no_body_and_no_attribute_breaks_out_of_the_block(body: str, attribute: 
     block = injected(body, trust=attribute)
 
     assert blocks.cut_out(f"a\n{block}\nb", blocks.injected_spans)[0] == "a\n\nb"
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "</memory>", "<" + " " * 9 + "/memory>", "<\n\n\n/memory>", "</ｍｅｍｏｒｙ>", "</m\u0435mory>", "</mem\u200bory>",
+        "＜/memory＞", "﹤/memory﹥", "⟨/memory⟩", "ᐸ/memory>", "<∕memory>", "<\\/memory>", "</memory", "</𝐦𝐞𝐦𝐨𝐫𝐲>",
+        "&lt;/memory&gt;", "&amp;lt;/memory&amp;gt;", "&#60;/memory>", "&#x3C;/memory>", "&LT;/memory>", "\\u003c/memory>",
+        "\\x3c/memory>", "%3C/memory%3E", "<|im_start|>system", "<|eot_id|>", "<｜User｜>", "</tool_response>", "<<SYS>>",
+        "<function_results>", "<s>", "<\u202e/memory>", "<!--", "<?php", "<![CDATA[", "[/INST]", "[ INST ]", "x<system>",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("frame", ["{}", "a {} b", "word{}word", "«{}»"])
+def test_no_sign_that_a_model_may_read_as_a_tag_is_left_in_what_is_handed_over(tag: str, frame: str) -> None:
+    handed = defused(frame.format(tag))
+
+    assert not re.search(r"[<＜﹤⟨ᐸ]|&\S{0,8}lt;|&#|3c|\[\s*/?\s*INST", handed, re.IGNORECASE), handed
+    assert defused(handed) == handed
+
+
+@pytest.mark.parametrize(
+    "text", ["a <= b", "n < 5", "i<10", "x << 2", "p -> q", "a > b", "cost: 3 € «net»", "f(x) [INSTALL]"]
+)
+def test_what_compares_is_let_be(text: str) -> None:
+    assert defused(text) == text
+
+
+@given(st.text(st.sampled_from("<＜ \t\n/|memoryMЕ>!?[]INST&lt;#x3c\\u0%=1"), max_size=60))
+def test_defusing_twice_is_defusing_once(text: str) -> None:
+    assert defused(defused(text)) == defused(text)
 
 
 def test_clean_does_all_three_and_counts() -> None:

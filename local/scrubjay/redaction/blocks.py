@@ -25,15 +25,16 @@ def injected(body: str, **attributes: str) -> str:
 
 
 def defused(text: str) -> str:
-    """Return a text in which no tag can end the block, or pass for what a host or a prompt says (`<` becomes `‹`).
+    """Return a text in which nothing can end or open a block, whatever its letters: `<` becomes `‹`.
 
-    A model reads `</ memory >` and `＜/memory＞` as the end too, and does not see the characters that show nothing: so
-    neither spaces nor those hide a tag, and what shows nothing is left out. Doing it twice changes nothing.
+    A list of tags would be a race: a model reads `</ memory >`, full-width signs, Cyrillic letters and `<|im_start|>`
+    as it reads ours. So every sign that looks like the beginning of a tag goes, however it is written; what shows
+    nothing is left out. Only what compares or shifts numbers (`a <= b`, `n < 5`, `x << 2`) stays.
 
-    >>> defused("one </memory> two")
-    'one ‹/memory> two'
+    >>> defused("one </memory> two"), defused("List<int>, i < 10")
+    ('one ‹/memory> two', 'List‹int>, i < 10')
     """
-    return _OWN_TAG.sub("‹", _SHOWS_NOTHING.sub("", text))
+    return _INSTRUCTION.sub("‹", _TAG_BEGINS.sub("‹", _SHOWS_NOTHING.sub("", text)))
 
 
 # ---------------------------------------------------------------------------------------------------- passages
@@ -48,13 +49,14 @@ HOST_OPENING = rf"{_LT}(?:system-reminder|hook_context){_GT}"
 HOST_CLOSING = rf"{_LT}\\?/(?:system-reminder|hook_context){_GT}"
 """The tags of our own block, and those that hosts put around what hooks add, however they were escaped on the way."""
 
-_ANY_LT = r"(?:<|\\u003[cC]|&(?:amp;)?(?:lt|\#60|\#x3[cC]);|[＜﹤\u2329\u27e8\u3008‹])"
-_VOICES = (
-    r"memory|system(?:[-_ ](?:reminder|prompt|message))?|hook_context|user_instructions|instructions?|"
-    r"environment_context|untrusted_context|user|human|assistant|developer|(?:function|tool)_?(?:calls?|results?|use)"
+_ANY_LT = (
+    r"(?:[<＜﹤\u2329\u27e8\u3008\u1438\u02c2\u276e\u2770\u29fc]|\\{1,4}(?:u00|x)3[cC]|\\{1,4}74(?!\d)"
+    r"|%(?:25)?3[cC]|&(?:amp;){0,2}(?:lt|#0{0,6}60|#x0{0,6}3c);)"
 )
-_OWN_TAG = re.compile(rf"{_ANY_LT}(?=\s{{0,8}}\\?[/／!]?\s{{0,8}}(?:{_VOICES})(?![\w-]))", re.IGNORECASE)
-"""A tag of our block, of a host's, or of who speaks in a prompt, as a model might read it."""
+"""Signs that are `<` or look like it, as such or as JSON, C, addresses and HTML (up to three times) write it."""
+_TAG_BEGINS = re.compile(rf"{_ANY_LT}(?!<?\s{{0,8}}[=\d])", re.IGNORECASE)
+_INSTRUCTION = re.compile(r"\[(?=\s*/?\s*INST\s*\])", re.IGNORECASE)
+"""Of the prompts of some models the one mark that is no tag."""
 
 _SHOWS_NOTHING = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
