@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath, PureWindowsPath
 from types import MappingProxyType
 
@@ -102,8 +103,11 @@ def remote_name(url: str) -> str | None:
     return f"{host}/{path}" if host and path and (host + path).isprintable() else None
 
 
-def remote_url(config: str) -> str | None:
-    """Return the address of the remote that names a project, from the text of a repository's configuration."""
+def remote_url(config: str, instead: Iterable[tuple[str, str]] = ()) -> str | None:
+    """Return the address of the remote that names a project, from the text of a repository's configuration.
+
+    `instead` are the beginnings of addresses that git writes anew, and what it writes: the longest that fits counts.
+    """
     urls: dict[str, str] = {}
     remote: str | None = None
     for line in config.splitlines():
@@ -113,7 +117,46 @@ def remote_url(config: str) -> str | None:
         if remote is not None and (value := _VALUE.match(line)) and value["key"].lower() == "url":
             urls.setdefault(remote, _plain(value["value"]))
     named = next((name for name in PREFERRED_REMOTES if urls.get(name)), next(iter(urls), None))
-    return urls[named] or None if named is not None else None
+    url = urls[named] if named is not None else ""
+    fitting = [(len(begins), begins, written) for begins, written in instead if begins and url.startswith(begins)]
+    if fitting:
+        _, begins, written = max(fitting)
+        url = written + url.removeprefix(begins)
+    return url or None
+
+
+def host_resolved(remote: str, url: str, settings: Callable[[], str]) -> str:
+    """Return a remote's name with the host that ssh's `settings` give for a name of the person's own making.
+
+    Only one without a dot is looked up: a full name of a host is what everybody has.
+
+    >>> settings = ["Host *-work", "HostName github.com"]
+    >>> host_resolved("hub-work/ana/shop", "git@hub-work:ana/shop", lambda: chr(10).join(settings))
+    'github.com/ana/shop'
+    """
+    host, slash, path = remote.partition("/")
+    if "." in host or url.strip().casefold().startswith(("http:", "https:")):
+        return remote
+    given = ssh_host(host, settings())
+    return f"{SAME_HOSTS.get(given, given)}{slash}{path}"
+
+
+def ssh_host(alias: str, settings: str) -> str:
+    """Return the host that ssh's settings give for an alias: the first that fits counts, as in ssh_config(5)."""
+    fits = True
+    for line in settings.splitlines():
+        key, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        words = value.strip().strip('"').split()
+        if key.casefold() == "host":
+            plain = [word for word in words if not word.startswith("!")]
+            fits = any(fnmatchcase(alias, word.casefold()) for word in plain) and not any(
+                fnmatchcase(alias, word[1:].casefold()) for word in words if word.startswith("!")
+            )
+        elif key.casefold() == "match":  # may run a program to be decided
+            fits = False
+        elif key.casefold() == "hostname" and fits and words:
+            return words[0].replace("%h", alias).casefold().rstrip(".")
+    return alias
 
 
 def _plain(value: str) -> str:
@@ -140,13 +183,21 @@ def is_folder(name: str) -> bool:
     return name.startswith("/") or PureWindowsPath(name).is_absolute()
 
 
-def names_of(folder: str, *, top: str | None, main: str | None, remote: str | None, first: str | None) -> list[str]:
+def names_of(
+    folder: str,
+    *,
+    top: str | None,
+    main: str | None,
+    remote: str | None,
+    first: str | None,
+    spelled: str | None = None,
+) -> list[str]:
     """Return the names that a folder's project may have here, the best of a new project first.
 
-    `top` is the folder of the checkout and `main` that of its repository; `remote` and `first` as in `Checkout`.
+    `top` is the folder of the checkout and `main` that of its repository; the others as in `Checkout`.
     """
     commit = None if first is None else f"{FIRST_COMMIT}{first[:COMMIT_CHARS]}"
-    return list(dict.fromkeys(name for name in (remote, commit, top, main, folder) if name))
+    return list(dict.fromkeys(name for name in (remote, spelled, commit, top, main, folder) if name))
 
 
 def chosen(names: Iterable[str], folder: str, is_known: Callable[[str], bool]) -> str:

@@ -96,6 +96,12 @@ from scrubjay.api.memories import (
     UpdateRequest,
 )
 from scrubjay.api.observe import ObserveRequest, ObserveResponse
+from scrubjay.api.projects import (
+    ProjectFolder,
+    ProjectsResponse,
+    TrustFolderRequest,
+    TrustFolderResponse,
+)
 from scrubjay.api.recall import (
     Beside,
     Hit,
@@ -277,6 +283,8 @@ __all__ = [
     "PathResponse",
     "Place",
     "Pointer",
+    "ProjectFolder",
+    "ProjectsResponse",
     "Proposal",
     "ProposalsRequest",
     "Quote",
@@ -318,6 +326,8 @@ __all__ = [
     "TraceRequest",
     "TraceResponse",
     "TraceStep",
+    "TrustFolderRequest",
+    "TrustFolderResponse",
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",

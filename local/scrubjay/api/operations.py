@@ -198,6 +198,20 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="projects",
+            request=api.Nothing,
+            response=api.ProjectsResponse,
+            summary="List the folders that say which project they are of, and which of them wait for your yes.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="trust_folder",
+            request=api.TrustFolderRequest,
+            response=api.TrustFolderResponse,
+            summary="Let a folder be of the project that it claims, or not; what it had stored by itself moves there.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="feedback",
             request=api.FeedbackRequest,
             response=api.FeedbackResponse,

@@ -28,6 +28,7 @@ from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, 
 from scrubjay.store import check as damage
 from scrubjay.store.damage import Watch
 from scrubjay.transports.client import skew
+from scrubjay.trusted_folders import waiting_beside
 from scrubjay_io.sqlite import SAFE_VERSION, version, version_info
 from scrubjay_shared.errors import CorruptError
 
@@ -313,6 +314,21 @@ def version_of_daemon(chosen: Settings) -> Iterator[Check]:
         yield warn("daemon's version", *apart)
 
 
+def projects(chosen: Settings) -> Iterator[Check]:
+    """Name the folders that claim a known project by their own word alone."""
+    try:
+        waiting = waiting_beside(chosen.store_path)
+    except CorruptError as error:
+        yield fail("projects", error.message, error.hint, CorruptError)
+        return
+    for one in waiting:
+        yield warn(
+            "projects",
+            f"{one.folder} says that it is of {one.project}; till you say so it is a project of its own",
+            f"scrubjay projects trust {one.folder}, or scrubjay projects refuse {one.folder}",
+        )
+
+
 def token(chosen: Settings) -> Iterator[Check]:
     """Look at who can read the tokens that the daemon lets in."""
     paths = [path for path in (chosen.token_path, chosen.agent_token_path, chosen.hook_door_path) if path.exists()]
@@ -341,6 +357,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     daemon,
     version_of_daemon,
     token,
+    projects,
     hosts,
     extensions,
 )

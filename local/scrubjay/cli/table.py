@@ -96,6 +96,12 @@ COMMANDS: dict[str, Command] = {
             "scrubjay review accept 01KXK2Y3",
         ),
         Command(
+            "projects",
+            "list the folders that claim a project, trust one or refuse it",
+            "ProjectsResponse",
+            "scrubjay projects trust ~/work/shop",
+        ),
+        Command(
             "audit",
             "count duplicates, echoes, junk, and what stands where it should not",
             "AuditResponse",

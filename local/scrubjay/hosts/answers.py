@@ -24,14 +24,19 @@ def notice(host: str, text: str) -> str:
     return json.dumps({"systemMessage": text}) if host in NOTICED else ""
 
 
-def answer(host: str, event: str, text: str) -> str:
+def answer(host: str, event: str, text: str, *, noticed: str = "") -> str:
     """Return the JSON that a hook prints to hand text to a model, "" for no text. `event` is the host's name of it.
+
+    What the person is to notice stands before the text where the host has no place of its own for it.
 
     >>> answer("copilot", "sessionStart", "Mog")
     '{"additionalContext": "Mog"}'
     """
+    apart = {"systemMessage": noticed} if noticed and host in NOTICED else {}
+    if noticed and not apart:
+        text = f"{noticed}\n\n{text}".rstrip()
     if not text:
-        return ""
+        return json.dumps(apart) if apart else ""
     if host in FLAT:
         return json.dumps({FLAT[host]: text})
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+    return json.dumps(apart | {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})

@@ -77,11 +77,13 @@ from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
 from scrubjay.service.traces import Traces
+from scrubjay.service.trusted_projects import TrustedProjects
 from scrubjay.service.undo import Undo
 from scrubjay.service.vaults.plain_files import PlainFiles
 from scrubjay.settings import Settings
 from scrubjay.spool import Report
 from scrubjay.store import Store
+from scrubjay.trusted_folders import TrustedFolders
 from scrubjay.writer import configured
 from scrubjay.writer.budget import Caps
 from scrubjay.writer.budgeted import BudgetedWriter, Chosen
@@ -107,6 +109,7 @@ class Application:
         now: Callable[[], Millis],
         *,
         writer: BudgetedWriter,
+        folders: TrustedFolders,
     ) -> None:
         self.store = store
         self.policy = policy
@@ -184,12 +187,12 @@ class Application:
         """Told the name of a job that has something to do."""
         self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [self.observe.warnings, self.integrity.warnings]
         """What `status` is to say of what runs around the store; each is called when it is asked."""
-        self._compose(named)
+        self._compose(named, folders)
 
-    def _compose(self, named: ModelSettings) -> None:
+    def _compose(self, named: ModelSettings, folders: TrustedFolders) -> None:
         store, policy, now = self.store, self.policy, self._now
         self._references = References(store, lambda: self._maintainer.index)
-        self.project_names = ProjectNames(self._references.is_known)
+        self.project_names = ProjectNames(self._references.is_known, folders)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._memories = Memories(
             store, policy, models=self._models, references=self._references, wake=self._wake, now=now
@@ -228,6 +231,7 @@ class Application:
         layers = Layers(store, policy, context=self._context, references=self._references, wake=self._wake, now=now)
         switch = SessionSwitch(store, policy)
         self.notes = [switch.notes]
+        trusted = TrustedProjects(store, folders, wake=self._wake)
         self._hooks = Hooks(
             policy,
             events=self._events,
@@ -354,6 +358,8 @@ class Application:
                 "consolidate": self._consolidation.consolidate,
                 "diff": self._consolidation.diff,
                 **about_trust,
+                "projects": trusted.projects,
+                "trust_folder": trusted.trust,
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,
@@ -431,7 +437,14 @@ class Application:
             endpoint=endpoint,
             threads=threads,
         )
-        service = cls(store, policy, named, now, writer=BudgetedWriter(store, writer, caps, policy.writer))
+        try:
+            known = await store.read(lambda q: q.stats.projects())
+            folders = await asyncio.to_thread(TrustedFolders.load, path, known)
+        except BaseException:
+            await store.close()
+            raise
+        asked = BudgetedWriter(store, writer, caps, policy.writer)
+        service = cls(store, policy, named, now, writer=asked, folders=folders)
         try:
             await service._models.start()
             await service._maintainer.load()

@@ -207,7 +207,8 @@ class Hooks:
         )
         anew = starts and report.payload.get("source") in EMPTIED
         block = await self._handing.deliver(caller, wish, anew=anew)
-        return hosts.answer(captured.host, captured.kind, block)
+        noticed = await self._project_names.question(captured.cwd) if starts and captured.cwd else ""
+        return hosts.answer(captured.host, captured.kind, block, noticed=noticed)
 
     async def _tried(self, understood: Understood) -> api.HookResponse:
         """Store an event, find it and erase it again, and learn nothing. `accepted` says how much was found."""

@@ -7,29 +7,40 @@ they are in, and a checkout that was moved, or a second one beside it, is the sa
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scrubjay import api, projects
+from scrubjay import api, projects, redaction
 from scrubjay.api.caller import Caller
-from scrubjay.checkouts import looked_up
+from scrubjay.checkouts import holds, looked_up
+from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
 from scrubjay_shared.records import EventDraft, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something happened: its project, and the branch that was checked out, where there is one."""
+    """Where something happened: its project, and the branch that was checked out, where there is one.
+
+    `claimed` is the project that the checkout `folder` says it is of, while the person has not said that it is.
+    """
 
     project: str
     branch: str | None = None
+    folder: str = ""
+    claimed: str | None = None
 
 
 class ProjectNames:
-    """Names the projects of one store. `is_known` says whether anything is stored under a name."""
+    """Names the projects of one store. `is_known` says whether anything is stored under a name.
 
-    def __init__(self, is_known: Callable[[str], bool]) -> None:
+    A folder that claims a project by its own word alone, and may not yet, is a project by its path.
+    """
+
+    def __init__(self, is_known: Callable[[str], bool], folders: TrustedFolders) -> None:
         self._is_known = is_known
+        self._folders = folders
 
     async def place(self, name: str) -> Place:
         """Return the project that a name or a folder means. A path where no folder is means itself."""
@@ -38,8 +49,35 @@ class ProjectNames:
         return await asyncio.to_thread(self._place, name)
 
     def _place(self, folder: str) -> Place:
-        names, branch = looked_up(folder)
-        return Place(project=projects.chosen(names, folder, self._is_known), branch=branch)
+        names, branch, found = looked_up(folder)
+        if found is not None and (trusted := self._folders.trusted(found.top, names)) is not None:
+            return Place(project=trusted, branch=branch)
+        project = projects.chosen(names, folder, self._is_known)
+        if found is None:
+            return Place(project=project, branch=branch)
+        if project in {found.top, folder, os.path.realpath(folder)}:  # its own path, a claim that waits or not
+            return Place(project=project, branch=branch, folder=found.top, claimed=self._folders.awaits(found.top))
+        claim = Claim(folder=found.top, common=found.common, project=project)
+        state = self._folders.state_of(claim, is_known=self._is_known(project), is_listed=lambda: holds(found))
+        if state is FolderState.TRUSTED:
+            return Place(project=project, branch=branch)
+        waits = project if state is FolderState.WAITING else None
+        return Place(project=found.top, branch=branch, folder=found.top, claimed=waits)
+
+    async def question(self, folder: str) -> str:
+        """Return what a session's start asks the person of a folder whose claim waits: once, then "".
+
+        The names are a stranger's: nothing in them may speak to the agent.
+        """
+        place = await self.place(folder)
+        if place.claimed is None or not await asyncio.to_thread(self._folders.tell, place.folder, place.claimed):
+            return ""
+        top, claimed = redaction.defused(place.folder), redaction.defused(place.claimed)
+        return (
+            f"scrubjay: the folder {top} says that it is of the project {claimed}, which is known from another folder."
+            " Until the person says so it is a project of its own, and is given nothing of that one. If it is yours,"
+            f" run: scrubjay projects trust '{top}'"
+        )
 
     async def caller(self, caller: Caller) -> Caller:
         """Return a caller whose project has its name."""

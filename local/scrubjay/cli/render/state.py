@@ -13,10 +13,12 @@ from scrubjay.api import (
     Job,
     JobRun,
     ModelsResponse,
+    ProjectFolder,
     StatsResponse,
     StatusResponse,
     SurfacingStats,
     TraceResponse,
+    TrustFolderResponse,
 )
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, pairs, table_of
@@ -199,6 +201,26 @@ def initialised(report: InitReport) -> Text:
     width = max(len(command) for command, _ in after) + 2
     lines = [Text.assemble((f"{command:<{width}}", "bold"), (what, "dim")) for command, what in after]
     return Text("\n").join([done, Text(), Text("next", style="dim"), *lines])
+
+
+def folders(found: Sequence[ProjectFolder]) -> RenderableType:
+    """Return the folders that claim a project, and what is left to say of them."""
+    if not found:
+        return Text("no folder of a repository has been seen yet")
+    table = table_of("folder", "state", "project")
+    for one in found:
+        table.add_row(Text(clean(one.folder)), one.state, Text(clean(one.project)))
+    waits = any(one.state == "waiting" for one in found)
+    return Group(table, *([Text("scrubjay projects trust FOLDER says that it is what it claims", style="dim")] * waits))
+
+
+def folder_trusted(done: TrustFolderResponse) -> Text:
+    """Return what became of a folder's claims, and what was moved."""
+    lines = [f"{one.folder} is {one.state} for {one.project}" for one in done.folders]
+    if done.events or done.memories:
+        moved = f"{counted(done.events, 'event')} and {counted(done.memories, 'memory', 'memories')}"
+        lines.append(f"moved there: {moved}")
+    return Text(clean("\n".join(lines)))
 
 
 def examined(report: DoctorReport) -> RenderableType:

@@ -134,6 +134,15 @@ class EventQueries:
             *(rows.event_of(row) for row in beside[1]),
         ]
 
+    def of_project(self, project: str, limit: int) -> list[Event]:
+        """Return the first events of a project, in order and whole."""
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS} from event where session_id in (select id from session where project = ?1)"
+            " and project = ?1 and not forgotten order by ts, seq, id limit ?2",
+            (project, limit),
+        )
+        return [rows.event_of(row) for row in found]
+
     def page(
         self, chosen: EventFilter, *, after: tuple[int, int] | None, limit: int, chars: int
     ) -> tuple[list[Event], tuple[int, int] | None]:

@@ -191,6 +191,13 @@ class MemoryQueries:
         )
         return [rows.memory_of(row) for row in found]
 
+    def of_resource(self, project: str) -> list[str]:
+        """Return the memories that belong to a project."""
+        return [
+            str(row[0])
+            for row in self._fetch("select id from memory where scope = 'project' and resource_id = ?", (project,))
+        ]
+
     def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
         """Return the memories that came from some places of imported files."""
         keys = rows.array(source_keys)

@@ -48,6 +48,8 @@ ROUTES: tuple[Route, ...] = (
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),
     Route("why", "GET", "/v1/memories/{ref}/why"),
     Route("trace", "GET", "/v1/trace/{id}"),
+    Route("projects", "GET", "/v1/projects"),
+    Route("trust_folder", "POST", "/v1/projects/trust"),
     Route("feedback", "POST", "/v1/feedback"),
     Route("history", "GET", "/v1/history"),
     Route("undo", "POST", "/v1/undo"),

@@ -1,0 +1,113 @@
+"""The person's word on folders that claim a known project, and the move of what these stored by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from scrubjay import api
+from scrubjay.checkouts import absolute, looked_up
+from scrubjay.ingest import intake
+from scrubjay.service.forget import forget_events
+from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
+from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay_shared.ops import Field
+from scrubjay_shared.records import Grip
+
+if TYPE_CHECKING:
+    from scrubjay.api.caller import Caller
+
+MOVED_AT_ONCE = 200
+"""Events in one transaction of a move: some tenths of a second."""
+
+
+class TrustedProjects:
+    """What the person says of the folders of one store."""
+
+    def __init__(self, store: Store, folders: TrustedFolders, *, wake: Callable[[str], None]) -> None:
+        self._store = store
+        self._folders = folders
+        self._wake = wake
+
+    async def projects(self, _: Caller, __: api.Nothing) -> api.ProjectsResponse:
+        """Return every checkout that claimed a project here."""
+        return api.ProjectsResponse(folders=_listed(self._folders.claims()))
+
+    async def trust(self, _: Caller, request: api.TrustFolderRequest) -> api.TrustFolderResponse:
+        """Let a folder speak for the project that it claims, or not; what it stored by itself moves over at the yes.
+
+        Raises NotFoundError for a folder that claims nothing.
+        """
+        folder = absolute(intake.valid(request.folder))
+        found = (await asyncio.to_thread(looked_up, folder)).checkout
+        top = folder if found is None else found.top
+        if found is None and not any(one.folder == folder for one in self._folders.claims()):
+            raise InvalidError(
+                f"{folder} is no checkout of a repository", hint="scrubjay projects lists the folders that claim one"
+            )
+        decided = self._folders.decide(top, FolderState.TRUSTED if request.trusted else FolderState.REFUSED)
+        if not decided:
+            raise NotFoundError(
+                f"{top} claims no project that is known here, so there is nothing to say of it",
+                hint="scrubjay projects lists the folders that do",
+            )
+        events = memories = 0
+        if request.trusted:
+            for claim in decided:
+                moved = await self._moved(top, claim.project)
+                events, memories = events + moved[0], memories + moved[1]
+        if events or memories:
+            self._wake("embed")
+            self._wake("toc")
+        return api.TrustFolderResponse(folders=_listed(decided), events=events, memories=memories)
+
+    async def _moved(self, own: str, project: str) -> tuple[int, int]:
+        """Move everything of the project `own` into another. Returns how many events and memories that were.
+
+        A batch is one transaction: where this is cut off, saying yes again goes on.
+        """
+        cause = self._store.new_cause("move", label=f"{own} to {project}")
+        memories = await self._store.write(lambda tx: _move_memories(tx, own, project), cause=cause)
+        events = 0
+        while moved := await self._store.write(lambda tx: _move_events(tx, own, project), cause=cause):
+            events += moved
+        return events, memories
+
+
+def _listed(claims: Sequence[Claim]) -> tuple[api.ProjectFolder, ...]:
+    return tuple(api.ProjectFolder(folder=one.folder, project=one.project, state=one.state.value) for one in claims)
+
+
+def _move_memories(tx: Transaction, own: str, project: str) -> int:
+    ids = tx.queries.memories.of_resource(own)
+    tx.memories.write([MemoryWrite(memory_id=one, fields={Field.RESOURCE_ID: project}) for one in ids])
+    return len(ids)
+
+
+def _move_events(tx: Transaction, own: str, project: str) -> int:
+    """Move the next events: each is stored again under the project, with what was read from it, and its row erased.
+
+    An event says itself which project it is of, on every device alike, so that it cannot be changed in place.
+    """
+    events = tx.queries.events.of_project(own, MOVED_AT_ONCE)
+    if not events:
+        return 0
+    copies = [replace(event, id="", project=project, dedupe_key=f"moved:{event.id}") for event in events]
+    there = dict(zip((event.id for event in events), tx.events.append(copies, learn=False), strict=True))
+    grips = {grip.id: grip for event_id in there for grip in tx.queries.grips.over(event_id, None)}
+    tx.memories.write(
+        [
+            MemoryWrite(memory_id=grip.memory_id, fields={}, grips=(_moved_grip(grip, there, tx.new_id()),))
+            for grip in grips.values()
+            if grip.event_id_start in there and grip.event_id_end in there
+        ]
+    )
+    forget_events(tx, list(there), for_good=False)
+    return len(events)
+
+
+def _moved_grip(grip: Grip, there: dict[str, str], new_id: str) -> Grip:
+    return replace(grip, id=new_id, event_id_start=there[grip.event_id_start], event_id_end=there[grip.event_id_end])
