@@ -63,6 +63,7 @@ def outcome(call: Callable[[], Any]) -> str:
         return "denied"
     except NotFoundError as error:
         there = "has no such conflict" in error.message or "there is no cause" in error.message
+        there = there or "claims no project" in error.message
         return "done" if there else "missing"
     except ConflictError as error:
         if "nothing was stored" not in error.message:  # a fact that no turn supports: it was looked for
@@ -142,6 +143,8 @@ ROWS: dict[str, Row] = {
     "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
     "review": Row(lambda _: api.ReviewRequest(), "person"),
     "audit": Row(lambda _: NOTHING, "person"),
+    "projects": Row(lambda _: NOTHING, "person"),
+    "trust_folder": Row(lambda _: api.TrustFolderRequest(folder="/nowhere"), "person"),
     "decide": Row(lambda ref: api.DecideRequest(accept=True, refs=(ref,)), "person"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
     "forgets": Row(lambda _: api.ForgetsRequest(), "person"),

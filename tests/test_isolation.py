@@ -164,6 +164,8 @@ READS: dict[str, Survey | ById | str] = {
                 "review",
                 "decide",
                 "audit",
+                "projects",
+                "trust_folder",
             ),
             *("vaults", "vault_init", "vault_sync", "vault_stop"),
         ),

@@ -13,7 +13,7 @@ from scrubjay.ingest import intake
 from scrubjay.service.forget import forget_events
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
-from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay_shared.errors import NotFoundError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Grip
 
@@ -44,10 +44,6 @@ class TrustedProjects:
         folder = absolute(intake.valid(request.folder))
         found = (await asyncio.to_thread(looked_up, folder)).checkout
         top = folder if found is None else found.top
-        if found is None and not any(one.folder == folder for one in self._folders.claims()):
-            raise InvalidError(
-                f"{folder} is no checkout of a repository", hint="scrubjay projects lists the folders that claim one"
-            )
         decided = self._folders.decide(top, FolderState.TRUSTED if request.trusted else FolderState.REFUSED)
         if not decided:
             raise NotFoundError(
