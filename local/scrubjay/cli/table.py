@@ -99,7 +99,7 @@ COMMANDS: dict[str, Command] = {
             "projects",
             "list the folders that claim a project, trust one or refuse it",
             "ProjectsResponse",
-            "scrubjay projects trust ~/work/shop",
+            "scrubjay projects trust ~/code/shop",
         ),
         Command(
             "audit",
