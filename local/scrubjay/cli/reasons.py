@@ -41,6 +41,10 @@ WORDS: dict[str, tuple[str, str]] = {
     # lines of a file
     "bad_json": ("line that is not JSON", "lines that are not JSON"),
     "bad_line": ("line that is not a record of an export", "lines that are not records of an export"),
+    "lost_block": (
+        "place where a crash left NUL bytes: what stood there is lost",
+        "places where a crash left NUL bytes: what stood there is lost",
+    ),
     "torn_line": ("last line that was not written to its end", "last lines that were not written to their end"),
     "not_object": ("line that is not a JSON object", "lines that are not JSON objects"),
     "unknown": ("line of an unknown kind", "lines of unknown kinds"),
@@ -71,6 +75,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "injected": ("text that scrubjay itself had given the agent", "texts that scrubjay itself had given the agent"),
     "private": ("text marked as private", "texts marked as private"),
 }
+
+UNREAD = frozenset(("bad_json", "bad_line", "bad_session", "lost_block", "nested", "no_name", "not_object", "unknown"))
+"""Why something was left out that the reader did not understand."""
 
 
 def said(skipped: Iterable[Skipped]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
-from scrubjay.importers.export_format import is_export
+from scrubjay.importers.export_format import FORMAT, is_export
+from scrubjay.importers.parsing import FORMATS_HINT, SourceFormat
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import (
     BY_CODE,
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
     from scrubjay.cli.arguments import Parser
     from scrubjay.transports.local import Transport
+
+MAY_BE_EMPTY = {SourceFormat.MARKDOWN.value, SourceFormat.TEXT.value, FORMAT}
+"""Formats of which a file may hold nothing: a heading alone, or the export of an empty store."""
 
 
 def configure(parser: Parser) -> None:
@@ -158,10 +163,12 @@ def _imported(
 
     All files of a command are one import: each names the cause that the first was given.
     """
+    answers: list[api.ImportResponse] = []
+    left_out: Counter[str] = Counter()
     try:
         for part in _parts(file, named_format=line.format is not None):
             if part.reason:
-                totals.skipped[part.reason] += 1
+                left_out[part.reason] += 1
                 continue
             place = part.place or file.place(part.data)
             project = line.project or project_of(file.path)
@@ -178,13 +185,40 @@ def _imported(
                     cause=totals.cause,
                     label=label,
                 )
-                totals.add(store.call("import", request))
+                answers.append(store.call("import", request))
+                totals.add(answers[-1])
+        nothing = _nothing_taken(file.name, answers, left_out)
     except (InvalidError, NotFoundError, TooLargeError) as error:
         return error
     except OSError as error:
         return of_os_error(error)
-    totals.files += 1
-    return None
+    finally:
+        totals.skipped.update(left_out)
+    totals.files += nothing is None
+    return nothing
+
+
+def _nothing_taken(
+    name: str, answers: Sequence[api.ImportResponse], left_out: Mapping[str, int]
+) -> InvalidError | None:
+    """Return what is wrong with a file that gave nothing, though there was more in it than bookkeeping."""
+    if any(one.events or one.memories or one.duplicates for one in answers):
+        return None
+    skipped = Counter(left_out)
+    for one in answers:
+        skipped.update({each.reason: each.count for each in one.skipped})
+    formats = sorted({one.format for one in answers})
+    known = skipped.keys() - reasons.UNREAD - {"torn_line"}
+    if not skipped.keys() & reasons.UNREAD and (known if answers else not skipped):
+        return None
+    if not skipped and set(formats) <= MAY_BE_EMPTY:
+        return None
+    saw = "; ".join(reasons.said([api.Skipped(reason=each, count=count) for each, count in skipped.most_common()]))
+    what = " and ".join(formats) or "an archive"
+    return InvalidError(
+        f"{name} was read as {what}, and nothing could be taken: {saw or 'it is empty'}",
+        hint=f"if it is of another program, say how to read it; {FORMATS_HINT}",
+    )
 
 
 def _parts(file: ImportFile, *, named_format: bool) -> Iterator[Part]:
