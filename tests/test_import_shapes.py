@@ -42,6 +42,12 @@ OPENCODE = {
          "state": {"status": "completed", "input": CALL, "output": "ok"}},
         {"id": "prt_2", "type": "text", "text": "Kept."}]}],
 }  # fmt: skip
+OPENCODE_2 = {
+    "info": {"id": "ses_2", "location": {"directory": "/x"}},
+    "messages": [{"id": "msg_2", "type": "assistant", "time": {"created": 1}, "content": [
+        {"type": "tool", "id": "c", "name": "remember", "state": {"status": "completed", "input": CALL}},
+        {"type": "text", "text": "Kept."}]}],
+}  # fmt: skip
 CLAUDE_AI = [{
     "uuid": "c1", "name": "Map", "created_at": "2026-06-01T10:00:00Z", "chat_messages": [
         {"uuid": "m1", "sender": "assistant", "content": [
@@ -84,6 +90,7 @@ DOCUMENTS: dict[str, tuple[SourceFormat, Any]] = {
     "claude.ai": (SourceFormat.CLAUDE_AI, CLAUDE_AI),
     "chatgpt": (SourceFormat.CHATGPT, CHATGPT),
     "opencode": (SourceFormat.OPENCODE, OPENCODE),
+    "opencode 2": (SourceFormat.OPENCODE, OPENCODE_2),
     "opencode list": (SourceFormat.OPENCODE, [OPENCODE]),
     "mem0": (SourceFormat.MEM0, {"results": [MEMORY]}),
     "mem0 with its graph": (SourceFormat.MEM0, {"results": [MEMORY], "relations": [{"source": "ana", "target": "b"}]}),

@@ -39,7 +39,10 @@ TRANSCRIPTS: MappingProxyType[str, Transcripts] = MappingProxyType(
         "gemini": Transcripts(folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json")),
         "copilot": Transcripts(folder=".copilot", variable="COPILOT_HOME", patterns=("session-state/*/events.jsonl",)),
         "opencode": Transcripts(
-            folder=".local/share/opencode", variable="XDG_DATA_HOME", below="opencode", patterns=("opencode.db",)
+            folder=".local/share/opencode",
+            variable="XDG_DATA_HOME",
+            below="opencode",
+            patterns=("opencode.db", "opencode-*.db"),  # a channel of releases has a database of its own
         ),
     }
 )

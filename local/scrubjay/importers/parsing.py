@@ -82,7 +82,8 @@ class Parsed:
 
     Events carry a `dedupe_key` and memories a `metadata["source_key"]`; both come from ids of the source, or from
     content where it has none, so that the same source gives the same keys on every import. `earlier_keys` maps keys of
-    events to those that earlier versions gave them, where these differ.
+    events to those that earlier versions gave them, where these differ. `keys_begin` is set where a format has ways to
+    tell one session under different keys: how those of this way begin.
     """
 
     format: SourceFormat
@@ -90,6 +91,7 @@ class Parsed:
     memories: tuple[MemoryDraft, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     earlier_keys: Mapping[str, str] = field(default_factory=dict)
+    keys_begin: str = ""
 
 
 def counted(skipped: Counter[str]) -> tuple[tuple[str, int], ...]:
