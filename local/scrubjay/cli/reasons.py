@@ -22,6 +22,11 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "agent_files": ("file of an agent's own", "files of an agent's own"),
     "empty_file": ("empty file", "empty files"),
+    "no_zstd": (
+        "file packed with zstd: install zstd (or pip install zstandard), then import it again",
+        "files packed with zstd: install zstd (or pip install zstandard), then import them again",
+    ),
+    "packed_twin": ("packed copy of a file beside it", "packed copies of files beside them"),
     "unknown_json": ("JSON file of another program", "JSON files of other programs"),
     "unreadable_folder": ("folder that you may not read", "folders that you may not read"),
     # notes and memories

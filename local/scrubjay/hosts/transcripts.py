@@ -34,7 +34,12 @@ TRANSCRIPTS: MappingProxyType[str, Transcripts] = MappingProxyType(
         "codex": Transcripts(
             folder=".codex",
             variable="CODEX_HOME",
-            patterns=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+            patterns=(
+                "sessions/*/*/*/rollout-*.jsonl",
+                "sessions/*/*/*/rollout-*.jsonl.zst",  # packed once they are a week old
+                "archived_sessions/rollout-*.jsonl",
+                "archived_sessions/rollout-*.jsonl.zst",
+            ),
         ),
         "gemini": Transcripts(folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json")),
         "copilot": Transcripts(folder=".copilot", variable="COPILOT_HOME", patterns=("session-state/*/events.jsonl",)),

@@ -167,6 +167,14 @@ def require_text(name: str, data: bytes) -> None:
         raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
 
 
+def tells_more(head: bytes) -> bool:
+    """Say whether more of a file may tell its format: all of these bytes are lines of bookkeeping, or one line."""
+    begin = head.lstrip(shapes.SEPARATORS)
+    return shapes.format_of(head) is None and (
+        not begin or (begin.startswith(b"{") and (b"\n" not in begin or shapes.is_lines(begin)))
+    )
+
+
 def holds_records(data: bytes) -> bool:
     """Say whether there are JSON objects among NUL bytes: a transcript that a crash damaged, and nothing binary."""
     return shapes.is_damaged_text(data) and any(True for _ in json_objects(data, Counter()))

@@ -14,12 +14,12 @@ from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.arguments import FORMATS, project, text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
-from scrubjay.cli.import_parts import Part, parts, project_of, split
+from scrubjay.cli.import_parts import Part, of_stream, parts, project_of, require_small
 from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
-from scrubjay.importers.export_format import FORMAT, is_export
+from scrubjay.importers.export_format import FORMAT
 from scrubjay.importers.parsing import FORMATS_HINT, SourceFormat
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.errors import (
@@ -163,30 +163,29 @@ def _imported(
 
     All files of a command are one import: each names the cause that the first was given.
     """
+    most = DEFAULT.limits.max_import_bytes if store.through == "daemon" else None
     answers: list[api.ImportResponse] = []
     left_out: Counter[str] = Counter()
     try:
-        for part in _parts(file, named_format=line.format is not None):
+        for part in _parts(file, named_format=line.format is not None, most=most):
             if part.reason:
                 left_out[part.reason] += 1
                 continue
-            place = part.place or file.place(part.data)
-            project = line.project or project_of(file.path)
-            for piece in _pieces(store, part.name, part.data):
-                request = api.ImportRequest(
-                    name=part.name,
-                    data=piece,
-                    format=line.format or part.format,
-                    only=line.only,
-                    project=project,
-                    dry_run=line.dry_run,
-                    place=place,
-                    restore=line.restore,
-                    cause=totals.cause,
-                    label=label,
-                )
-                answers.append(store.call("import", request))
-                totals.add(answers[-1])
+            require_small(part, most)
+            request = api.ImportRequest(
+                name=part.name,
+                data=part.data,
+                format=line.format or part.format,
+                only=line.only,
+                project=line.project or project_of(file.path),
+                dry_run=line.dry_run,
+                place=part.place or file.place(part.data),
+                restore=line.restore,
+                cause=totals.cause,
+                label=label,
+            )
+            answers.append(store.call("import", request))
+            totals.add(answers[-1])
         nothing = _nothing_taken(file.name, answers, left_out)
     except (InvalidError, NotFoundError, TooLargeError) as error:
         return error
@@ -221,38 +220,9 @@ def _nothing_taken(
     )
 
 
-def _parts(file: ImportFile, *, named_format: bool) -> Iterator[Part]:
+def _parts(file: ImportFile, *, named_format: bool, most: int | None) -> Iterator[Part]:
     """Yield what a file is imported as."""
     if file.path is None:
-        yield from split(Part(file.name, sys.stdin.buffer.read()))
+        yield from of_stream(Part(file.name, b""), sys.stdin.buffer, most)
     else:
-        yield from parts(file, file.path, named_format=named_format)
-
-
-def _pieces(store: Transport, name: str, data: bytes) -> Iterator[bytes]:
-    """Yield the file whole, or an export of ours in pieces that the daemon takes at once.
-
-    Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
-    """
-    widest = DEFAULT.limits.max_import_bytes
-    if store.through != "daemon" or len(data) <= widest:
-        yield data
-        return
-    if not is_export(data):
-        raise TooLargeError(
-            f"{name} is larger than the {widest >> 20} MiB that the daemon takes at once",
-            hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
-        )
-    head_end = data.index(b"\n") + 1
-    head, start = data[:head_end], head_end
-    while start < len(data):
-        end = min(start + widest - head_end, len(data))
-        if end < len(data):
-            end = data.rfind(b"\n", start, end) + 1
-            if end == 0:
-                raise TooLargeError(
-                    f"{name} holds a record of more than {widest >> 20} MiB, which the daemon does not take",
-                    hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
-                )
-        yield head + data[start:end]
-        start = end
+        yield from parts(file, file.path, named_format=named_format, most=most)
