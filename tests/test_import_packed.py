@@ -170,12 +170,14 @@ def test_a_packed_file_that_was_made_to_harm_is_refused_before_it_is_unpacked(
         stream.read()
 
 
-@pytest.mark.parametrize("keys", ["usual", "turned round"])
+@pytest.mark.parametrize("keys", ["usual", "turned round", "behind a mark", "behind a lost block"])
 def test_a_first_line_of_any_usual_length_is_read_to_its_end(tmp_path: Path, keys: str) -> None:
     data = rollout(*SAID, about="Be brief. " * 90_000)
     if keys == "turned round":
         first, _, rest = data.partition(b"\n")
         data = json.dumps(dict(reversed(json.loads(first).items()))).encode() + b"\n" + rest
+    elif keys != "usual":
+        data = (b"\xef\xbb\xbf" if keys == "behind a mark" else b"\0" * 100_000) + data
     placed(tmp_path, "", data)
     other = tmp_path / "notes"
     other.mkdir()

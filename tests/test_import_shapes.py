@@ -212,6 +212,11 @@ NOTHING = {
     "another program's lines": ("a.jsonl", "codex", b'{"a": 1}\n{"b": 2}\n'),
     "no JSON": ("a.jsonl", "claude-code", b"hello\nthere\n"),
     "a torn line alone": ("a.jsonl", "claude-code", b'{"parentUuid": null, "type": "us'),
+    "relations of a graph alone": (
+        "mem0.json",
+        None,
+        b'{"results": [], "relations": [{"source": "ana", "target": "b"}]}',
+    ),
     "an empty graph": ("memory.json", None, b'{"entities": [], "relations": []}'),
     "conversations that are none": ("conversations.json", "chatgpt", b'[{"title": "x"}]'),
 }
@@ -237,3 +242,11 @@ def test_a_transcript_of_bookkeeping_alone_is_no_error(shell: Shell, tmp_path: P
     path.write_bytes(lines(rows))
 
     assert shell.json("import", str(path))["events"] == 0
+
+
+def test_the_relations_of_mem0s_graph_are_counted() -> None:
+    _, value = DOCUMENTS["mem0 with its graph"]
+    parsed = parse("mem0.json", json.dumps(value).encode())
+
+    assert [memory.content for memory in parsed.memories] == ["Prefers window seats"]
+    assert dict(parsed.skipped) == {"relation": 1}

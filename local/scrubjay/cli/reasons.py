@@ -75,14 +75,20 @@ WORDS: dict[str, tuple[str, str]] = {
     "tool_text": ("text beside the output of a tool", "texts beside the output of tools"),
     "transcript_only": ("line that was only shown", "lines that were only shown"),
     "attachment": ("file that was attached", "files that were attached"),
+    "relation": (
+        "relation of a graph that was drawn from the memories",
+        "relations of a graph that was drawn from the memories",
+    ),
     "deleted": ("memory that was deleted there", "memories that were deleted there"),
     # texts that intake empties
     "injected": ("text that scrubjay itself had given the agent", "texts that scrubjay itself had given the agent"),
     "private": ("text marked as private", "texts marked as private"),
 }
 
-UNREAD = frozenset(("bad_json", "bad_line", "bad_session", "lost_block", "nested", "no_name", "not_object", "unknown"))
-"""Why something was left out that the reader did not understand."""
+UNREAD = frozenset(
+    ("bad_json", "bad_line", "bad_session", "lost_block", "nested", "no_name", "not_object", "relation", "unknown")
+)
+"""Why something was left out that the reader did not understand, or does not read."""
 
 
 def said(skipped: Iterable[Skipped]) -> list[str]:

@@ -104,7 +104,7 @@ def _zstd(path: Path, file: Any, stack: ExitStack) -> Stream:
         )
     running = stack.enter_context(
         subprocess.Popen(  # noqa: S603  # the program that unpacks, and the file that the person named
-            [program, "-dcq", f"--memory={1 << WINDOW_LOG}"],
+            [program, "-dcq"],  # which keeps to the same window
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

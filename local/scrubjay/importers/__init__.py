@@ -169,6 +169,7 @@ def require_text(name: str, data: bytes) -> None:
 
 def tells_more(head: bytes) -> bool:
     """Say whether more of a file may tell its format: all of these bytes are lines of bookkeeping, or one line."""
+    head = as_utf8("", head, whole=False)
     begin = head.lstrip(shapes.SEPARATORS)
     return shapes.format_of(head) is None and (
         not begin or (begin.startswith(b"{") and (b"\n" not in begin or shapes.is_lines(begin)))

@@ -157,17 +157,6 @@ def pieces(text: str) -> Iterator[str]:
     return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
-def lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of `data` stripped of white space, without copying the whole."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        if end < 0:
-            end = len(data)
-        yield data[start:end].strip()
-        start = end + 1
-
-
 def rows(text: str) -> Iterator[str]:
     """Yield the lines of a text without their line feeds, one by one."""
     start = 0
