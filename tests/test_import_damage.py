@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrubjay.importers import parse
+from scrubjay.importers import detect, parse
 from scrubjay.importers.parsing import JOINED_CHARS, json_objects
 from scrubjay_shared.errors import InvalidError
 
@@ -171,6 +171,15 @@ def test_one_damaged_place_leaves_every_record_that_it_does_not_touch(
 
     untouched = [text.strip() for number, text in enumerate(texts) if number not in touched]
     assert [text for text in found if text in untouched] == untouched
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_a_file_is_shows_though_its_first_record_is_damaged(host: str) -> None:
+    rows = lines_of(host, WORDS)
+
+    for at in range(1, len(rows[0])):
+        for damaged in (rows[0][:at], rows[0][:at] + b"\n", rows[0][at:], NULS + rows[0][at:], rows[0][:at] + NULS):
+            assert detect("session.jsonl", damaged + b"".join(rows[1:])).value == host, damaged
 
 
 BINARIES = {

@@ -239,7 +239,7 @@ def test_a_file_that_gave_nothing_is_an_error_that_says_what_was_seen(
 def test_a_transcript_of_bookkeeping_alone_is_no_error(shell: Shell, tmp_path: Path) -> None:
     rows = [{"type": "mode", "sessionId": "s"}, {"type": "summary", "summary": "x", "leafUuid": "u"}]
     path = tmp_path / "a.jsonl"
-    path.write_bytes(lines(rows))
+    path.write_bytes(lines(rows) + b"\0" * 4_096 + b'{"type": "us')
 
     assert shell.json("import", str(path))["events"] == 0
 

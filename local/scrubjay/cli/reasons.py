@@ -85,10 +85,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "private": ("text marked as private", "texts marked as private"),
 }
 
-UNREAD = frozenset(
-    ("bad_json", "bad_line", "bad_session", "lost_block", "nested", "no_name", "not_object", "relation", "unknown")
-)
+UNREAD = frozenset(("bad_json", "bad_line", "bad_session", "nested", "no_name", "not_object", "relation", "unknown"))
 """Why something was left out that the reader did not understand, or does not read."""
+
+LOST = frozenset(("lost_block", "torn_line"))
+"""What a crash cost: beside bookkeeping it is no reason to doubt what a file was read as."""
 
 
 def said(skipped: Iterable[Skipped]) -> list[str]:

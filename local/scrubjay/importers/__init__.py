@@ -94,7 +94,7 @@ def detect(name: str, head: bytes) -> SourceFormat:
         raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
     path = path_of(name)
     suffix = path.suffix.lower()
-    if suffix not in MARKDOWN_SUFFIXES and (found := shapes.format_of(head)):
+    if suffix not in MARKDOWN_SUFFIXES and (found := shapes.format_of(head, is_json=suffix in JSON_SUFFIXES)):
         return found
     require_text(name, head)
     begin = head[:BINARY_HEAD].lstrip()
@@ -171,7 +171,7 @@ def tells_more(head: bytes) -> bool:
     """Say whether more of a file may tell its format: all of these bytes are lines of bookkeeping, or one line."""
     head = as_utf8("", head, whole=False)
     begin = head.lstrip(shapes.SEPARATORS)
-    return shapes.format_of(head) is None and (
+    return shapes.format_of(head, is_json=True) is None and (
         not begin or (begin.startswith(b"{") and (b"\n" not in begin or shapes.is_lines(begin)))
     )
 

@@ -38,6 +38,7 @@ OPENING, CLOSING, BETWEEN = (b"{", b"["), (b"}", b"]"), (b",", b":")
 CLAUDE_LINES = frozenset(("file-history-snapshot", "queue-operation"))
 CODEX_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
 COPILOT_LINES = frozenset(("session.start", "session.resume", "user.message", "assistant.message"))
+GEMINI_LINES = frozenset(("user", "gemini"))
 LOCOMO_KEY = re.compile(r"session_\d{1,6}(?:_date_time)?")
 CLAUDE_MEM_LISTS = ("observations", "summaries", "prompts", "sessions")
 MEM0_LISTS = ("results", "memories", "history")
@@ -59,6 +60,11 @@ def _is_claude_code(found: Json) -> bool:
 
 def _is_copilot(found: Json) -> bool:
     return isinstance(found.get("data"), dict) and clean(found.get("type")) in COPILOT_LINES and "id" in found
+
+
+def _is_gemini(found: Json) -> bool:
+    is_message = clean(found.get("type")) in GEMINI_LINES and {"id", "timestamp", "content"} <= found.keys()
+    return is_message or {"sessionId", "projectHash"} <= found.keys()
 
 
 def _is_opencode(found: Json) -> bool:
@@ -106,7 +112,7 @@ SHAPES: tuple[tuple[SourceFormat, Callable[[Json], bool]], ...] = (
     (SourceFormat.CLAUDE_CODE, _is_claude_code),
     (SourceFormat.CODEX, lambda found: isinstance(found.get("payload"), dict) and found.get("type") in CODEX_LINES),
     (SourceFormat.COPILOT, _is_copilot),
-    (SourceFormat.GEMINI, lambda found: {"sessionId", "projectHash"} <= found.keys()),
+    (SourceFormat.GEMINI, _is_gemini),
     (SourceFormat.OPENCODE, _is_opencode),
     (SourceFormat.CHATGPT, lambda found: isinstance(found.get("mapping"), dict)),
     (SourceFormat.CLAUDE_AI, _is_claude_ai),
@@ -118,13 +124,16 @@ SHAPES: tuple[tuple[SourceFormat, Callable[[Json], bool]], ...] = (
 """How an object tells its format by its own keys, the first that does."""
 
 
-def format_of(head: bytes) -> SourceFormat | None:
-    """Return the format of JSON or JSON lines by their shape, as far as the beginning of a file shows it."""
+def format_of(head: bytes, *, is_json: bool) -> SourceFormat | None:
+    """Return the format of JSON or JSON lines by their shape, as far as the beginning of a file shows it.
+
+    `is_json` says that it is called so: then the beginning of its first line may be lost.
+    """
     if b"\0" in head and not is_damaged_text(head):
         return None
     start = len(head) - len(head.lstrip(SEPARATORS))
     if head[start : start + 1] not in {b"{", b"["}:
-        return _of_lines(head) if start and b"\0" in head[:start] else None
+        return _of_lines(head) if is_json else None
     value, end = sketch(head, start)
     if found := _of_value(value):
         return found

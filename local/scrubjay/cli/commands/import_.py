@@ -207,7 +207,7 @@ def _nothing_taken(
     for one in answers:
         skipped.update({each.reason: each.count for each in one.skipped})
     formats = sorted({one.format for one in answers})
-    known = skipped.keys() - reasons.UNREAD - {"torn_line"}
+    known = skipped.keys() - reasons.UNREAD - reasons.LOST
     if not skipped.keys() & reasons.UNREAD and (known if answers else not skipped):
         return None
     if not skipped and set(formats) <= MAY_BE_EMPTY:
