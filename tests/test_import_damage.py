@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from scrubjay.importers import detect, parse
 from scrubjay.importers.parsing import JOINED_CHARS, json_objects
+from scrubjay.importers.shapes import format_of
 from scrubjay_shared.errors import InvalidError
 
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -205,6 +206,7 @@ HARD = {
     "nested ones before a torn end": b'{"a":[' + b'{"b":1},' * 20_000,
     "backslashes": b'{"a":"' + b"\\" * 100_001 + b'{"b":1}',
     "brackets": b"[" * 100_000,
+    "NUL bytes everywhere": (b"\0{" + b"x" * 30) * 30_000,
     "one line feed too many": b'{"a":"' + b"x" * (JOINED_CHARS // 4) + b'\n"}',
 }
 
@@ -213,5 +215,6 @@ HARD = {
 def test_damage_without_end_is_read_in_linear_time(data: bytes) -> None:
     start = time.process_time()
     list(json_objects(data, Counter()))
+    format_of(data, is_json=True)
 
     assert time.process_time() - start < 5

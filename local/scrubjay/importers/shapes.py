@@ -31,6 +31,7 @@ NAME_BYTES = 200
 
 TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{},:]|[^\s"\[\]{},:]++', re.DOTALL)
 LINE = re.compile(rb"\{(?<![^\n\0]\{)")
+LINE_END = re.compile(rb"[\n\0]")
 SEPARATORS = b" \t\r\n\0,\x1e"
 
 OPENING, CLOSING, BETWEEN = (b"{", b"["), (b"}", b"]"), (b",", b":")
@@ -208,8 +209,8 @@ def _of_value(value: Any) -> SourceFormat | None:
 def _of_lines(head: bytes) -> SourceFormat | None:
     """Return the format that the first lines tell. Those of a document that lie deeper in it are indented."""
     for found in LINE.finditer(head, 0, MOST_BYTES):
-        end = head.find(b"\n", found.start())
-        value, _ = sketch(head[found.start() : end if end >= 0 else len(head)], 0)
+        end = LINE_END.search(head, found.start())
+        value, _ = sketch(head[found.start() : end.start() if end else len(head)], 0)
         if source := _of_value(value):
             return source
     return None
