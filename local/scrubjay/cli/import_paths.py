@@ -9,16 +9,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from scrubjay.importers import JSON_SUFFIXES, agent_folder, detect
+from scrubjay.containers import files as containers
+from scrubjay.containers.files import NoUnpackerError, Stream, unpacked_name
+from scrubjay.importers import JSON_SUFFIXES, agent_folder, detect, tells_more
 from scrubjay.importers.export_format import is_export
 from scrubjay.importers.parsing import SourceFormat
-from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay.policy import DEFAULT
+from scrubjay_shared.errors import InvalidError, NotFoundError, TooLargeError
 
 READ_SUFFIXES = (".jsonl", ".ndjson", ".json", ".md", ".markdown", ".txt", ".text")
 """What is picked up out of a folder. A file that is named is tried whatever its suffix."""
 
 HEAD_BYTES = 1 << 16
-"""How much of a file tells its format: a transcript begins with some lines of bookkeeping."""
+"""How much of a file usually tells its format; where its first lines do not, more of them are read."""
 
 NO_FILE = "stdin"
 
@@ -26,12 +29,14 @@ NO_FILE = "stdin"
 class ImportFile(NamedTuple):
     """A file to import: its name relative to what was given, its path (None is stdin).
 
-    `reason` says why a file that lies in a folder is not read; it is empty for one that is.
+    `reason` says why a file that lies in a folder is not read; it is empty for one that is. `format` is set where only
+    the place and the name tell it.
     """
 
     name: str
     path: Path | None
     reason: str = ""
+    format: str | None = None
 
     @property
     def shown(self) -> str:
@@ -90,7 +95,8 @@ def _at(path: Path, *, named_format: bool) -> Iterator[ImportFile]:
                 or _of_an_agent(file, homes, projects)
                 or _unread(file, named_format=named_format)
             )
-            yield ImportFile(file.relative_to(path).as_posix(), file, reason)
+            placed = agent_folder.format_at(file.resolve().parts) if reason == "unknown_json" else None
+            yield ImportFile(file.relative_to(path).as_posix(), file, "" if placed else reason, placed)
     for folder in closed:
         yield ImportFile(folder.name, folder, "unreadable_folder")
 
@@ -108,15 +114,20 @@ def _of_an_agent(file: Path, homes: set[Path], projects: set[Path]) -> str:
 
 def _unread(file: Path, *, named_format: bool) -> str:
     """Return why a file in a folder is not read, by its name and its first bytes; "" where it is."""
-    suffix = file.suffix.lower()
-    if suffix not in READ_SUFFIXES:
+    name = unpacked_name(file.name)
+    suffix, is_packed = Path(name).suffix.lower(), name != file.name
+    if suffix not in (JSON_SUFFIXES if is_packed else READ_SUFFIXES):
         return f"not a kind of file to import ({file.suffix or 'no suffix'})"
+    if is_packed and file.with_name(name).exists():
+        return "packed_twin"
     try:
         if file.stat().st_size == 0:
             return "empty_file"
-    except OSError:
+        return unread(name, head_of(file), named_format=named_format) if suffix in JSON_SUFFIXES else ""
+    except NoUnpackerError:
+        return "no_zstd"
+    except (OSError, InvalidError, TooLargeError):
         return ""  # reading it will say what is wrong
-    return unread(file.name, _head(file), named_format=named_format) if suffix in JSON_SUFFIXES else ""
 
 
 def unread(name: str, head: bytes, *, named_format: bool) -> str:
@@ -156,7 +167,22 @@ def _format(name: str, head: bytes) -> SourceFormat | None:
 def _head(file: Path) -> bytes:
     """Return the first bytes of a file; nothing when it cannot be read, as importing it will say."""
     try:
-        with file.open("rb") as stream:
-            return stream.read(HEAD_BYTES)
-    except OSError:
+        return head_of(file)
+    except (OSError, InvalidError, TooLargeError):
         return b""
+
+
+def head_of(file: Path) -> bytes:
+    """Return the first bytes of a file, as many of its lines as it takes to tell what it is.
+
+    Raises OSError, InvalidError and TooLargeError.
+    """
+    with containers.opened(file) as stream:
+        return _telling(stream)
+
+
+def _telling(stream: Stream) -> bytes:
+    head = stream.read(HEAD_BYTES)
+    while len(head) < DEFAULT.limits.max_head_bytes and tells_more(head) and (more := stream.read(len(head))):
+        head += more
+    return head

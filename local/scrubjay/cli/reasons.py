@@ -22,6 +22,11 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "agent_files": ("file of an agent's own", "files of an agent's own"),
     "empty_file": ("empty file", "empty files"),
+    "no_zstd": (
+        "file packed with zstd: install zstd (or pip install zstandard), then import it again",
+        "files packed with zstd: install zstd (or pip install zstandard), then import them again",
+    ),
+    "packed_twin": ("packed copy of a file beside it", "packed copies of files beside them"),
     "unknown_json": ("JSON file of another program", "JSON files of other programs"),
     "unreadable_folder": ("folder that you may not read", "folders that you may not read"),
     # notes and memories
@@ -41,6 +46,10 @@ WORDS: dict[str, tuple[str, str]] = {
     # lines of a file
     "bad_json": ("line that is not JSON", "lines that are not JSON"),
     "bad_line": ("line that is not a record of an export", "lines that are not records of an export"),
+    "lost_block": (
+        "place where a crash left NUL bytes: what stood there is lost",
+        "places where a crash left NUL bytes: what stood there is lost",
+    ),
     "torn_line": ("last line that was not written to its end", "last lines that were not written to their end"),
     "not_object": ("line that is not a JSON object", "lines that are not JSON objects"),
     "unknown": ("line of an unknown kind", "lines of unknown kinds"),
@@ -66,11 +75,21 @@ WORDS: dict[str, tuple[str, str]] = {
     "tool_text": ("text beside the output of a tool", "texts beside the output of tools"),
     "transcript_only": ("line that was only shown", "lines that were only shown"),
     "attachment": ("file that was attached", "files that were attached"),
+    "relation": (
+        "relation of a graph that was drawn from the memories",
+        "relations of a graph that was drawn from the memories",
+    ),
     "deleted": ("memory that was deleted there", "memories that were deleted there"),
     # texts that intake empties
     "injected": ("text that scrubjay itself had given the agent", "texts that scrubjay itself had given the agent"),
     "private": ("text marked as private", "texts marked as private"),
 }
+
+UNREAD = frozenset(("bad_json", "bad_line", "bad_session", "nested", "no_name", "not_object", "relation", "unknown"))
+"""Why something was left out that the reader did not understand, or does not read."""
+
+LOST = frozenset(("lost_block", "torn_line"))
+"""What a crash cost: beside bookkeeping it is no reason to doubt what a file was read as."""
 
 
 def said(skipped: Iterable[Skipped]) -> list[str]:

@@ -34,12 +34,20 @@ TRANSCRIPTS: MappingProxyType[str, Transcripts] = MappingProxyType(
         "codex": Transcripts(
             folder=".codex",
             variable="CODEX_HOME",
-            patterns=("sessions/*/*/*/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+            patterns=(
+                "sessions/*/*/*/rollout-*.jsonl",
+                "sessions/*/*/*/rollout-*.jsonl.zst",  # packed once they are a week old
+                "archived_sessions/rollout-*.jsonl",
+                "archived_sessions/rollout-*.jsonl.zst",
+            ),
         ),
         "gemini": Transcripts(folder=".gemini", patterns=("tmp/*/chats/session-*.jsonl", "tmp/*/chats/session-*.json")),
         "copilot": Transcripts(folder=".copilot", variable="COPILOT_HOME", patterns=("session-state/*/events.jsonl",)),
         "opencode": Transcripts(
-            folder=".local/share/opencode", variable="XDG_DATA_HOME", below="opencode", patterns=("opencode.db",)
+            folder=".local/share/opencode",
+            variable="XDG_DATA_HOME",
+            below="opencode",
+            patterns=("opencode.db", "opencode-*.db"),  # a channel of releases has a database of its own
         ),
     }
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections import Counter
+from collections.abc import Mapping
+from typing import Protocol
 
+from scrubjay.importers import shapes
 from scrubjay.importers.aider import MARK as AIDER_MARK
 from scrubjay.importers.aider import parse_aider
 from scrubjay.importers.chatgpt import parse_chatgpt
@@ -21,7 +23,7 @@ from scrubjay.importers.mem0 import parse_mem0
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.opencode import parse_opencode
 from scrubjay.importers.pam import parse_pam
-from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
+from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, json_objects, path_of
 from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
 from scrubjay.importers.specstory import parse_specstory
 from scrubjay_shared.errors import InvalidError
@@ -43,26 +45,21 @@ TRANSCRIPTS = frozenset(
 
 MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdc"))
 MARKDOWN_NAMES = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
+LINES = frozenset(
+    (
+        SourceFormat.CLAUDE_CODE,
+        SourceFormat.CODEX,
+        SourceFormat.COPILOT,
+        SourceFormat.GEMINI,
+        SourceFormat.MCP_MEMORY,
+    )
+)
+"""Formats of a record a line: a block of such a file that is lost costs the records in it alone."""
+
 TEXT_SUFFIXES = frozenset(("", ".txt", ".text"))
 JSON_SUFFIXES = frozenset((".json", ".jsonl", ".ndjson"))
-CODEX_LINES = frozenset(("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state"))
-COPILOT_LINES = frozenset(("session.start", "session.resume", "user.message", "assistant.message"))
+SPECSTORY_TOP = re.compile(rb"(?:---\n(?:.*\n)*?---\s+)?" + SPECSTORY_MARK)  # a note may quote it further down
 BINARY_HEAD = 8_000  # a NUL in the first bytes marks a binary file: git's rule, and its number
-MARKS: tuple[tuple[SourceFormat, re.Pattern[bytes]], ...] = (  # keys that only one format has, if no line gave it away
-    (SourceFormat.PAM, re.compile(rb'"schema"\s*:\s*"portable-ai-memory"')),
-    (SourceFormat.LOCOMO, re.compile(rb'"(?:dia_id|session_\d+_date_time)"|"session_\d+"\s*:\s*\[|"evidence"\s*:')),
-    (SourceFormat.MCP_MEMORY, re.compile(rb'"type"\s*:\s*"(?:entity|relation)"|"(?:entities|relations)"\s*:\s*\[')),
-    (SourceFormat.CHATGPT, re.compile(rb'"mapping"\s*:\s*\{')),
-    (
-        SourceFormat.CLAUDE_AI,
-        re.compile(rb'"chat_messages"\s*:\s*\[|"(?:conversations_memory|project_memories|prompt_template)"\s*:'),
-    ),
-    (SourceFormat.CLAUDE_MEM, re.compile(rb'"(?:totalObservations|memory_session_id|content_session_id)"\s*:')),
-    (SourceFormat.MEM0, re.compile(rb'"(?:old_memory|text_lemmatized)"\s*:|\{[^{}]{0,4000}"memory"\s*:\s*"')),
-    (SourceFormat.OPENCODE, re.compile(rb'"(?:id|sessionID)"\s*:\s*"ses_')),
-    (SourceFormat.GEMINI, re.compile(rb'"projectHash"\s*:')),
-    (SourceFormat.CLAUDE_CODE, re.compile(rb'"(?:parentUuid|leafUuid)"\s*:')),
-)
 
 
 class _OfSessions(Protocol):
@@ -86,18 +83,6 @@ SESSIONS: Mapping[SourceFormat, _OfSessions] = {
 }
 """Formats that need no more to be read than the project they are for."""
 
-LINES: tuple[tuple[SourceFormat, Callable[[dict[str, Any]], bool]], ...] = (
-    (SourceFormat.MCP_MEMORY, lambda line: clean(line.get("type")) in ("entity", "relation")),
-    (SourceFormat.CLAUDE_CODE, lambda line: bool({"parentUuid", "leafUuid"} & line.keys())),
-    (SourceFormat.CODEX, lambda line: isinstance(line.get("payload"), dict) and line.get("type") in CODEX_LINES),
-    (
-        SourceFormat.COPILOT,
-        lambda line: isinstance(line.get("data"), dict) and line.get("type") in COPILOT_LINES and "id" in line,
-    ),
-    (SourceFormat.GEMINI, lambda line: {"sessionId", "projectHash"} <= line.keys()),
-)
-"""How a line tells its format, the first that does."""
-
 
 def detect(name: str, head: bytes) -> SourceFormat:
     """Return the format of a file from its first bytes, and from its name where the bytes do not tell.
@@ -105,17 +90,19 @@ def detect(name: str, head: bytes) -> SourceFormat:
     The more of the file `head` holds, the surer. Raises InvalidError for an empty, binary or unknown file.
     """
     head = as_utf8(name, head, whole=False)
-    require_text(name, head)
+    if not head or head.isspace():
+        raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
     path = path_of(name)
     suffix = path.suffix.lower()
-    if head.lstrip()[:1] in (b"{", b"[") and suffix not in MARKDOWN_SUFFIXES:
-        if found := of_json(head):
-            return found
-        if suffix in JSON_SUFFIXES:
-            raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
-    if head.lstrip().startswith(AIDER_MARK):
+    if suffix not in MARKDOWN_SUFFIXES and (found := shapes.format_of(head, is_json=suffix in JSON_SUFFIXES)):
+        return found
+    require_text(name, head)
+    begin = head[:BINARY_HEAD].lstrip()
+    if begin[:1] in (b"{", b"[") and suffix in JSON_SUFFIXES:
+        raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
+    if begin.startswith(AIDER_MARK):
         return SourceFormat.AIDER
-    if SPECSTORY_MARK in head[:BINARY_HEAD]:
+    if SPECSTORY_TOP.match(begin):
         return SourceFormat.SPECSTORY
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:
         return SourceFormat.MARKDOWN
@@ -145,7 +132,8 @@ def parse(
     """
     source = detect(name, data) if format is None else named(format)
     data = as_utf8(name, data, whole=True)
-    require_text(name, data)
+    if not (source in LINES and b"\0" in data[:BINARY_HEAD] and holds_records(data)):
+        require_text(name, data)
     if only is not None and source is not SourceFormat.LOCOMO:
         raise InvalidError(
             f"--only chooses a conversation of a LoCoMo file, and {name} is not one", hint="leave out --only"
@@ -179,20 +167,15 @@ def require_text(name: str, data: bytes) -> None:
         raise InvalidError(f"{name} is empty", hint=FORMATS_HINT)
 
 
-def of_json(head: bytes) -> SourceFormat | None:
-    """Return the format of JSON or JSON lines by the first line that tells, else by keys; None when nothing tells."""
-    for line in lines(head):
-        if line[:1] == b"{" and line[-1:] == b"}" and (found := of_line(line)):
-            return found
-    return next((source for source, mark in MARKS if mark.search(head)), None)
+def tells_more(head: bytes) -> bool:
+    """Say whether more of a file may tell its format: all of these bytes are lines of bookkeeping, or one line."""
+    head = as_utf8("", head, whole=False)
+    begin = head.lstrip(shapes.SEPARATORS)
+    return shapes.format_of(head, is_json=True) is None and (
+        not begin or (begin.startswith(b"{") and (b"\n" not in begin or shapes.is_lines(begin)))
+    )
 
 
-def of_line(line: bytes) -> SourceFormat | None:
-    """Return the format that one complete JSON line belongs to, if it tells."""
-    try:
-        value: Any = json_value(line)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    return next((source for source, tells in LINES if tells(value)), None)
+def holds_records(data: bytes) -> bool:
+    """Say whether there are JSON objects among NUL bytes: a transcript that a crash damaged, and nothing binary."""
+    return shapes.is_damaged_text(data) and any(True for _ in json_objects(data, Counter()))

@@ -25,11 +25,13 @@ INSTRUCTIONS = "CLAUDE.md"
 """What the person wrote in the agent's home: the instructions for all projects."""
 
 KINDS = {
-    ".codex": (re.compile(r"(?:archived_)?sessions/(?:.*/)?rollout-[^/]+\.jsonl"), "AGENTS.md"),
+    ".codex": (re.compile(r"(?:archived_)?sessions/(?:.*/)?rollout-[^/]+\.jsonl(?:\.zst)?"), "AGENTS.md"),
     ".gemini": (re.compile(r"tmp/[^/]+/chats/session-[^/]+\.jsonl?"), "GEMINI.md"),
     ".copilot": (re.compile(r"session-state/[^/]+/events\.jsonl"), "copilot-instructions.md"),
 }
 """Homes of other agents, by the folder's name: which files in them are sessions, and what the person wrote there."""
+
+FORMATS = {".codex": SourceFormat.CODEX, ".gemini": SourceFormat.GEMINI, ".copilot": SourceFormat.COPILOT}
 
 INSTRUCTION_FILES = frozenset((INSTRUCTIONS, "CLAUDE.local.md", "AGENTS.md", *(name for _, name in KINDS.values())))
 """Files in which people instruct agents, by name: whatever they no longer say holds no longer."""
@@ -42,6 +44,17 @@ def is_session(name: str, source: SourceFormat | None) -> bool:
     """Say whether a file, of this format by its first bytes, is a transcript where the agent put it."""
     path = path_of(name)
     return source is SourceFormat.CLAUDE_CODE and path.suffix == ".jsonl" and bool(SESSION.fullmatch(path.stem))
+
+
+def format_at(parts: tuple[str, ...]) -> SourceFormat | None:
+    """Return the format of a session by where an agent put it and what it called it; `parts` are those of its path."""
+    *folders, name = parts
+    if folders[-2:-1] == [PROJECTS] and SLUG.fullmatch(folders[-1]) and is_session(name, SourceFormat.CLAUDE_CODE):
+        return SourceFormat.CLAUDE_CODE
+    homes = [number for number, folder in enumerate(folders) if folder in KINDS]
+    if homes and KINDS[home := folders[homes[-1]]][0].fullmatch("/".join(parts[homes[-1] + 1 :])):
+        return FORMATS[home]
+    return None
 
 
 def is_project(name: str, folders: Iterable[str], *, has_session: bool, has_notes: bool) -> bool:

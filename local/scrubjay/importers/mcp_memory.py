@@ -1,4 +1,4 @@
-"""The MCP reference memory server's graph: entities, observations and relations, as JSON lines or one JSON object."""
+"""The MCP reference memory server's graph: entities, observations and relations, as JSON lines, an object or a list."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def parse_mcp_memory(name: str, data: bytes, *, project: str | None, place: str 
 
 
 def records(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield entities and relations: the lines of the file, or the lists of one object (what `read_graph` prints)."""
+    """Yield entities and relations: the lines of the file, a list, or those of an object (what `read_graph` prints)."""
     try:
         whole = json_value(data)
     except ValueError:
@@ -97,8 +97,11 @@ def records(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
                     yield {**found, "type": kind}
                 else:
                     skipped["not_object"] += 1
-        return
-    yield from json_objects(data, skipped)
+    elif isinstance(whole, list):
+        skipped["not_object"] += sum(not isinstance(found, dict) for found in whole)
+        yield from (found for found in whole if isinstance(found, dict))
+    else:
+        yield from json_objects(data, skipped)
 
 
 def entity_notes(entities: list[dict[str, Any]], skipped: Counter[str], graph: Graph) -> Iterator[MemoryDraft]:

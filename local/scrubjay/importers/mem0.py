@@ -1,6 +1,7 @@
 """mem0: what `get_all` and `search` return, and the history that its open-source version keeps.
 
-`{"results": [{"id", "memory", "created_at", …}]}` or the bare list; of the history, the last word on each memory.
+`{"results": [{"id", "memory", "created_at", …}]}` or the bare list; of the history, the last word on each memory. The
+`relations` of its graph were drawn from the memories, and are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def parse_mem0(name: str, data: bytes, *, project: str | None) -> Parsed:
         if isinstance(whole, dict)
         else whole
     )
-    skipped: Counter[str] = Counter()
+    relations = whole.get("relations") if isinstance(whole, dict) else None
+    skipped: Counter[str] = Counter(relation=len(relations) if isinstance(relations, list) else 0)
     kept: dict[str, Json] = {}
     for each in listed(found):
         if not isinstance(each, dict):
@@ -35,7 +37,7 @@ def parse_mem0(name: str, data: bytes, *, project: str | None) -> Parsed:
             kept[clean(each.get("id")) or text] = each
         else:
             skipped["unknown"] += 1
-    if not kept and not skipped["deleted"]:
+    if not kept and not skipped["deleted"] and (found or not isinstance(found, list)):
         raise InvalidError(f"{name} holds no memories of mem0", hint="write what get_all() returns to a file as JSON")
     memories = tuple(memory(key, each, project) for key, each in kept.items())
     return Parsed(format=SourceFormat.MEM0, memories=memories, skipped=counted(skipped))

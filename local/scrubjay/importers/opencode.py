@@ -1,5 +1,7 @@
 """OpenCode sessions, as `opencode export` writes them: one object, `{"info", "messages": [{"info", "parts"}]}`.
 
+Version 2 of the program writes messages without `info`, which are read as those of version 1 (`opencode_2`).
+
 The program keeps them in a database (`scrubjay.containers.opencode`), of which the same objects are made. A part is a
 text, a tool's call with its result, or bookkeeping; texts that the program added are marked `synthetic`. A session that
 was taken back to a message names it in `revert`.
@@ -13,6 +15,7 @@ from typing import Any
 
 from scrubjay.importers.echo import is_our_tool
 from scrubjay.importers.forms import answered, is_form
+from scrubjay.importers.opencode_2 import as_version_1
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, millis
 from scrubjay.importers.talk import Session, called, listed, output, part_of, spoken, whole_json
 from scrubjay_shared.clock import Millis
@@ -20,17 +23,21 @@ from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
 AGENT = "opencode"
+MADE_BY_1, MADE_BY_2 = f"{AGENT}:prt_", f"{AGENT}:msg_"
+"""How keys begin of events that version 1 wrote down, and of those of version 2, which has no ids of parts."""
 
 
 def parse_opencode(name: str, data: bytes, *, project: str | None) -> Parsed:
     """Read one session or a list of them. Raises InvalidError for what is no session; damage within one is counted."""
     found = whole_json(name, data)
-    sessions = [each for each in listed(found) if is_session(each)]
+    given = [each for each in listed(found) if is_session(each)]
+    sessions = [as_version_1(each) for each in given]
     if not sessions:
         raise InvalidError(f"{name} holds no OpenCode session", hint="opencode export SESSION > FILE writes one")
     skipped: Counter[str] = Counter()
     events = tuple(event for each in sessions for event in turns(each, project, skipped))
-    return Parsed(format=SourceFormat.OPENCODE, events=events, skipped=counted(skipped))
+    keys_begin = MADE_BY_1 if sessions == given else MADE_BY_2
+    return Parsed(format=SourceFormat.OPENCODE, events=events, skipped=counted(skipped), keys_begin=keys_begin)
 
 
 def is_session(found: Any) -> bool:

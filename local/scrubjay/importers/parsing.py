@@ -10,7 +10,7 @@ import json.scanner
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -29,6 +29,25 @@ PIECE = 262_144
 
 LARGE_JSON = 1_048_576
 """Bytes of one JSON value from which on it is read in turns with other threads: to read so many takes 20 ms."""
+
+NUL_BLOCK = re.compile(rb"\0{512,}")
+"""What a crash leaves of a block that was not written yet: disks have no smaller ones. Around it lie two records."""
+
+RECORD = re.compile(rb'\s*\{\s*"')
+VALUE = re.compile(r'\s*[\["\dtfn-]')
+OPENING = re.compile(r'\{(?=\s*["}])')
+BETWEEN = re.compile(r"[\s,\[\]\x1e\ufeff]*")
+SPACE = re.compile(r"\s*")
+MARKS = re.compile(r'["{}\[\]]')
+STRING_END = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+ERROR_REACH = 8
+"""Characters behind an error in which the next record may begin: an escape that was torn is six long."""
+
+JOINED_CHARS = 8 << 20
+"""Of lines that are taken as one record: the longest texts that hosts write are below."""
+
+WORK = 64
+"""Readings of each character of a file, on average, before damage in it is left alone: made-up files ask for more."""
 
 SECONDS_BELOW = 100_000_000_000  # a number below this is epoch seconds (until the year 5138), above it milliseconds
 
@@ -63,7 +82,8 @@ class Parsed:
 
     Events carry a `dedupe_key` and memories a `metadata["source_key"]`; both come from ids of the source, or from
     content where it has none, so that the same source gives the same keys on every import. `earlier_keys` maps keys of
-    events to those that earlier versions gave them, where these differ.
+    events to those that earlier versions gave them, where these differ. `keys_begin` is set where a format has ways to
+    tell one session under different keys: how those of this way begin.
     """
 
     format: SourceFormat
@@ -71,6 +91,7 @@ class Parsed:
     memories: tuple[MemoryDraft, ...] = ()
     skipped: tuple[tuple[str, int], ...] = ()
     earlier_keys: Mapping[str, str] = field(default_factory=dict)
+    keys_begin: str = ""
 
 
 def counted(skipped: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -136,17 +157,6 @@ def pieces(text: str) -> Iterator[str]:
     return (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
-def lines(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of `data` stripped of white space, without copying the whole."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start)
-        if end < 0:
-            end = len(data)
-        yield data[start:end].strip()
-        start = end + 1
-
-
 def rows(text: str) -> Iterator[str]:
     """Yield the lines of a text without their line feeds, one by one."""
     start = 0
@@ -156,12 +166,15 @@ def rows(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def json_value(data: bytes) -> Any:
-    """Return the JSON value in `data`; bytes that are not UTF-8 become U+FFFD. Raises ValueError for anything else."""
+def json_value(data: bytes, *, strict: bool = True) -> Any:
+    """Return the JSON value in `data`; bytes that are not UTF-8 become U+FFFD. Raises ValueError for anything else.
+
+    Unless `strict`, line feeds and tabs may stand in strings as they are.
+    """
     try:
         if len(data) <= LARGE_JSON:
-            return json.loads(data.decode(errors="replace"))
-        return _InTurns().decode(decoded(data, errors="replace"))
+            return json.loads(data.decode(errors="replace"), strict=strict)
+        return _InTurns(strict=strict).decode(decoded(data, errors="replace"))
     except RecursionError as e:
         raise ValueError("nested too deeply") from e
 
@@ -169,31 +182,207 @@ def json_value(data: bytes) -> Any:
 class _InTurns(json.JSONDecoder):
     """Reads JSON in Python, all but its strings: other threads get their turn, and it takes ten times as long."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, strict: bool) -> None:
+        super().__init__(strict=strict)
         self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
 
 
+_LENIENT = json.JSONDecoder(strict=False)
+
+
 def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON object of each line; any other line is counted: `torn_line` at the very end, else `bad_json`."""
-    torn = False
-    for line in lines(data):
-        if not line:
-            continue
-        torn = False
-        try:
-            value = json_value(line)
-        except ValueError:
-            skipped["bad_json"] += 1
-            torn = not data.endswith(b"\n")
-            continue
-        if isinstance(value, dict):
-            yield value
-        else:
-            skipped["not_object"] += 1
+    """Yield the JSON object of each line, and those that damage left whole on lines that hold more, or less, than one.
+
+    What is lost is counted: `torn_line` at the very end, else `bad_json`; `lost_block` where NUL bytes stand.
+    """
+    damaged = _DamagedLines(skipped, work=WORK * len(data))
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        line = data[start : end if end >= 0 else len(data)]
+        start += len(line) + 1
+        if damaged.goes_on(line):
+            yield from damaged.read(line)
+        elif stripped := line.strip():
+            try:
+                value = json_value(stripped)
+            except ValueError:
+                yield from damaged.read(line)
+                continue
+            yield from damaged.end()
+            if isinstance(value, dict):
+                yield value
+            else:
+                skipped["not_object"] += 1
+    torn = damaged.is_open and not data.rstrip(b"\0 \t\r").endswith(b"\n")
+    yield from damaged.end()
     if torn:
         skipped["bad_json"] -= 1
         skipped["torn_line"] += 1
+
+
+class _DamagedLines:
+    """Reads lines that are not one JSON value each, and counts what cannot be read. Bounds its work.
+
+    A crash or a second writer leaves two records on a line, the beginning of one before a whole one, a line feed amid a
+    string, or NUL bytes. A record that is open at the end of its line is held: it goes on while lines follow that do
+    not begin as records do, for a quote within a string is escaped.
+    """
+
+    def __init__(self, skipped: Counter[str], *, work: int) -> None:
+        self._skipped = skipped
+        self._work = work
+        self._held: list[str] = []
+        self._size = 0
+        self._depth = 0
+        self._in_string = False
+        self.is_open = False
+
+    def goes_on(self, line: bytes) -> bool:
+        """Say whether a line may be the rest of a record that is held."""
+        return bool(self._held) and not RECORD.match(line)
+
+    def read(self, line: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the records that a line holds or ends."""
+        for number, piece in enumerate(NUL_BLOCK.split(line)):
+            if number:
+                self._skipped["lost_block"] += 1
+                yield from self.end()
+            text = decoded(piece, errors="replace")
+            if "\0" in text:
+                self._skipped["lost_block"] += 1
+                text = text.replace("\0", "")
+            if self.goes_on(piece) and (text.strip() or not number):
+                yield from self._go_on(text)
+            elif text.strip():
+                yield from self.end()
+                yield from self._values(text, 0)
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """Yield what is whole in lines that were held and did not make a record."""
+        held, self._held = self._held, []
+        self.is_open = False
+        self._skipped["bad_json"] += bool(held)
+        for line in held[1:]:  # the first one was looked through before it was held
+            if "{" not in line and not VALUE.match(line):
+                self._skipped["bad_json"] += bool(line.strip())
+                continue
+            rest = yield from self._whole(line, 0)
+            while rest is not None:
+                self._skipped["bad_json"] += 1
+                following = self._next_record(line, rest) if "{" in line else None
+                rest = None if following is None else (yield from self._whole(line, following))
+
+    def _go_on(self, text: str) -> Iterator[dict[str, Any]]:
+        """Take a line as what follows a line feed within a string, if that makes a record."""
+        end = self._end_of_value(text, 0)
+        self._held.append(text if end is None else text[:end])
+        self._size += len(text) + 1
+        if end is not None:
+            value, after = self._decoded(joined := "\n".join(self._held), 0)
+            if isinstance(value, dict) and after == len(joined):
+                self._held = []
+                yield value
+                yield from self._values(text, end)
+                return
+            self._held[-1] = text
+        if end is not None or self._size > JOINED_CHARS:
+            yield from self.end()
+
+    def _values(self, text: str, at: int) -> Iterator[dict[str, Any]]:
+        """Yield the records of a line from a place on; hold the last one if it is open."""
+        rest = yield from self._whole(text, at)
+        while rest is not None:
+            following = self._next_record(text, rest)
+            if following is None:
+                break
+            self._skipped["bad_json"] += 1
+            rest = yield from self._whole(text, following)
+        self.is_open = rest is not None
+        if rest is None:
+            return
+        self._depth, self._in_string = 0, False
+        if text[rest] == "{" and self._end_of_value(text, rest) is None and len(text) - rest <= JOINED_CHARS:
+            self._held, self._size = [text[rest:]], len(text) - rest
+        else:
+            self._skipped["bad_json"] += 1
+
+    def _whole(self, text: str, at: int) -> Generator[dict[str, Any], None, int | None]:
+        """Yield the records that follow each other from a place on. Return where one fails, None at the end."""
+        while (at := _behind(BETWEEN, text, at)) < len(text):
+            value, end = self._decoded(text, at)
+            if end <= at:
+                return at
+            if isinstance(value, dict):
+                yield value
+            elif _behind(BETWEEN, text, end) < len(text):
+                return at
+            else:
+                self._skipped["not_object"] += 1
+            at = end
+        return None
+
+    def _next_record(self, text: str, failed: int) -> int | None:
+        """Return where the next whole record begins behind a place where none does.
+
+        An object within a torn record is no record: what follows it shows that, for another record begins or the line
+        ends behind each of those.
+        """
+        _, reached = self._decoded(text, failed)
+        near = text.rfind('{"', failed + 1, max(-reached, failed + 1) + ERROR_REACH)
+        if near > 0 and self._is_record(text, near)[0]:
+            return near
+        at = failed + 1
+        while self._work > 0 and (opening := OPENING.search(text, at)):
+            is_record, end = self._is_record(text, opening.start())
+            if is_record:
+                return opening.start()
+            at = max(end, opening.start() + 1)
+        return None
+
+    def _is_record(self, text: str, at: int) -> tuple[bool, int]:
+        value, end = self._decoded(text, at)
+        following = _behind(SPACE, text, end) if end > at else at
+        return isinstance(value, dict) and (following == len(text) or text[following] in "{\0"), end
+
+    def _decoded(self, text: str, at: int) -> tuple[Any, int]:
+        """Return the value at a place and where it ends; where there is none, minus the place where that shows."""
+        if self._work <= 0:
+            return None, -at
+        decoder = _LENIENT if len(text) - at <= LARGE_JSON else _InTurns(strict=False)
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as e:
+            self._work -= e.pos - at + e.pos // 16 + 1  # the error counts the lines from the beginning on
+            return None, -e.pos
+        except RecursionError:
+            self._work -= len(text) - at
+            return None, -at
+        self._work -= end - at
+        return value, end
+
+    def _end_of_value(self, text: str, at: int) -> int | None:
+        """Return where the brackets that are open are closed again, None where they are not."""
+        while at < len(text):
+            if self._in_string:
+                string = STRING_END.match(text, at)
+                if string is None:
+                    return None
+                at, self._in_string = string.end(), False
+            mark = MARKS.search(text, at)
+            if mark is None:
+                return None
+            at = mark.end()
+            self._in_string = mark[0] == '"'
+            self._depth += (mark[0] in "{[") - (mark[0] in "}]")
+            if self._depth <= 0 and not self._in_string:
+                return at
+        return None
+
+
+def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
 
 
 def clean(value: Any) -> str:

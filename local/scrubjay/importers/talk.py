@@ -144,7 +144,7 @@ def listed(value: Any) -> list[Any]:
 def whole_json(name: str, data: bytes) -> Any:
     """Return the JSON document that a file is. Raises InvalidError for what is none."""
     try:
-        return json_value(data)
+        return json_value(data, strict=False)
     except ValueError as e:
         reason = "is nested too deeply" if "nested" in str(e) else "is not a whole JSON document"
         raise InvalidError(f"{name} {reason}", hint="export or download it again, then import that") from e

@@ -45,6 +45,9 @@ class LimitPolicy:
     spoken_chars: int = 1_000_000
     max_body_bytes: int = 32 * 1024 * 1024  # one HTTP request: a batch of a few large events
     max_import_bytes: int = 256 * 1024 * 1024  # one imported file: transcripts of long sessions pass 50 MB
+    # Of a file whose first lines are read to tell what it is. Codex writes its instructions into the first one (80 KB),
+    # Claude Code copies of files before the first prompt; images in such a line come to some MB.
+    max_head_bytes: int = 16 * 1024 * 1024
     max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second
     max_name_chars: int = 200  # a name is typed by hand
     max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text

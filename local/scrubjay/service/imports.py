@@ -301,7 +301,7 @@ class Imports:
         Hooks may have delivered the same turns under keys of their own.
         """
         found: Caught = {}
-        prefix = f"{parsed.format}:"
+        prefix = parsed.keys_begin or f"{parsed.format}:"
         if parsed.format in importers.TRANSCRIPTS:
             for session in sorted({draft.session_id for draft in parsed.events}):
                 for event, erased in await self._store.read(partial(_caught_in, session=session, prefix=prefix)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,13 @@ from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.arguments import FORMATS, project, text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
-from scrubjay.cli.import_parts import Part, parts, project_of, split
+from scrubjay.cli.import_parts import Part, of_stream, parts, project_of, require_small
 from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
-from scrubjay.importers.export_format import is_export
+from scrubjay.importers.export_format import FORMAT
+from scrubjay.importers.parsing import FORMATS_HINT, SourceFormat
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
     from scrubjay.cli.arguments import Parser
     from scrubjay.transports.local import Transport
+
+MAY_BE_EMPTY = {SourceFormat.MARKDOWN.value, SourceFormat.TEXT.value, FORMAT}
+"""Formats of which a file may hold nothing: a heading alone, or the export of an empty store."""
 
 
 log = logging.getLogger(__name__)
@@ -182,67 +187,66 @@ def _imported(
 
     All files of a command are one import: each names the cause that the first was given.
     """
+    most = DEFAULT.limits.max_import_bytes if store.through == "daemon" else None
+    answers: list[api.ImportResponse] = []
+    left_out: Counter[str] = Counter()
     try:
-        for part in _parts(file, named_format=line.format is not None):
+        for part in _parts(file, named_format=line.format is not None, most=most):
             if part.reason:
-                totals.skipped[part.reason] += 1
+                left_out[part.reason] += 1
                 continue
-            place = part.place or file.place(part.data)
-            project = line.project or project_of(file.path)
-            for piece in _pieces(store, part.name, part.data):
-                request = api.ImportRequest(
-                    name=part.name,
-                    data=piece,
-                    format=line.format or part.format,
-                    only=line.only,
-                    project=project,
-                    dry_run=line.dry_run,
-                    place=place,
-                    restore=line.restore,
-                    cause=totals.cause,
-                    label=label,
-                )
-                totals.add(store.call("import", request))
+            require_small(part, most)
+            request = api.ImportRequest(
+                name=part.name,
+                data=part.data,
+                format=line.format or part.format,
+                only=line.only,
+                project=line.project or project_of(file.path),
+                dry_run=line.dry_run,
+                place=part.place or file.place(part.data),
+                restore=line.restore,
+                cause=totals.cause,
+                label=label,
+            )
+            answers.append(store.call("import", request))
+            totals.add(answers[-1])
+        nothing = _nothing_taken(file.name, answers, left_out)
     except (InvalidError, NotFoundError, TooLargeError) as error:
         return error
     except OSError as error:
         return of_os_error(error)
-    totals.files += 1
-    return None
+    finally:
+        totals.skipped.update(left_out)
+    totals.files += nothing is None
+    return nothing
 
 
-def _parts(file: ImportFile, *, named_format: bool) -> Iterator[Part]:
+def _nothing_taken(
+    name: str, answers: Sequence[api.ImportResponse], left_out: Mapping[str, int]
+) -> InvalidError | None:
+    """Return what is wrong with a file that gave nothing, though there was more in it than bookkeeping."""
+    if any(one.events or one.memories or one.duplicates for one in answers):
+        return None
+    skipped = Counter(left_out)
+    for one in answers:
+        skipped.update({each.reason: each.count for each in one.skipped})
+    formats = sorted({one.format for one in answers})
+    known = skipped.keys() - reasons.UNREAD - reasons.LOST
+    if not skipped.keys() & reasons.UNREAD and (known if answers else not skipped):
+        return None
+    if not skipped and set(formats) <= MAY_BE_EMPTY:
+        return None
+    saw = "; ".join(reasons.said([api.Skipped(reason=each, count=count) for each, count in skipped.most_common()]))
+    what = " and ".join(formats) or "an archive"
+    return InvalidError(
+        f"{name} was read as {what}, and nothing could be taken: {saw or 'it is empty'}",
+        hint=f"if it is of another program, say how to read it; {FORMATS_HINT}",
+    )
+
+
+def _parts(file: ImportFile, *, named_format: bool, most: int | None) -> Iterator[Part]:
     """Yield what a file is imported as."""
     if file.path is None:
-        yield from split(Part(file.name, sys.stdin.buffer.read()))
+        yield from of_stream(Part(file.name, b""), sys.stdin.buffer, most)
     else:
-        yield from parts(file, file.path, named_format=named_format)
-
-
-def _pieces(store: Transport, name: str, data: bytes) -> Iterator[bytes]:
-    """Yield the file whole, or an export of ours in pieces that the daemon takes at once.
-
-    Each piece begins with the export's first line; its records stand on their own. Other formats cannot be cut.
-    """
-    widest = DEFAULT.limits.max_import_bytes
-    if store.through != "daemon" or len(data) <= widest:
-        yield data
-        return
-    if not is_export(data):
-        raise TooLargeError(
-            f"{name} is larger than the {widest >> 20} MiB that the daemon takes at once",
-            hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
-        )
-    head_end = data.index(b"\n") + 1
-    head, start = data[:head_end], head_end
-    while start < len(data):
-        end = min(start + widest - head_end, len(data))
-        if end < len(data):
-            end = data.rfind(b"\n", start, end) + 1
-            if end == 0:
-                raise TooLargeError(
-                    f"{name} holds a record of more than {widest >> 20} MiB, which the daemon does not take",
-                    hint="scrubjay daemon stop, then import it again: without the daemon there is no such limit",
-                )
-        yield head + data[start:end]
-        start = end
+        yield from parts(file, file.path, named_format=named_format, most=most)

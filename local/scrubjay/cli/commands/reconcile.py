@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,16 @@ from scrubjay.cli import invocation, render, times
 from scrubjay.cli.arguments import text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
+from scrubjay.cli.import_parts import parts, require_small
+from scrubjay.cli.import_paths import ImportFile
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ReconciledHost, ReconcileReport
 from scrubjay.cli.totals import Totals
-from scrubjay.containers import opencode
+from scrubjay.containers.files import unpacked_name
 from scrubjay.hosts.transcripts import TRANSCRIPTS
+from scrubjay.policy import DEFAULT
 from scrubjay_io import private_files
-from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError
+from scrubjay_shared.errors import BY_CODE, InvalidError, NotFoundError, ScrubjayError, TooLargeError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -127,7 +129,8 @@ def _written(host: str, since: int) -> Iterator[tuple[Path, list[int]]]:
     for path in sorted(found for pattern in place.patterns for found in folder.glob(pattern)):
         with contextlib.suppress(OSError):  # it went away, or is not ours to read
             mark = _mark(path)
-            if path.is_file() and mark[1] >= since * 1_000_000:
+            is_twin = path.name != unpacked_name(path.name) and path.with_name(unpacked_name(path.name)).exists()
+            if not is_twin and mark[1] >= since * 1_000_000:
                 yield path, mark
 
 
@@ -152,27 +155,23 @@ def _existing(seen: Seen) -> Seen:
 
 def _read(store: Transport, host: str, path: Path, reading: Reading) -> ScrubjayError | None:
     """Store what is missing of one transcript; return what is wrong with it. What is wrong with the store is raised."""
+    most = DEFAULT.limits.max_import_bytes if store.through == "daemon" else None
     try:
-        for name, data in _sessions(host, path):
-            request = api.ImportRequest(
-                name=name, data=data, format=host, place=str(path), cause=reading.totals.cause, label=LABEL
-            )
-            reading.totals.add(store.call("import", request))
-    except (InvalidError, NotFoundError) as error:
+        for part in parts(ImportFile(path.name, path), path, named_format=True, most=most):
+            require_small(part, most)
+            if part.data:
+                request = api.ImportRequest(
+                    name=part.name,
+                    data=part.data,
+                    format=part.format or host,
+                    place=str(path),
+                    cause=reading.totals.cause,
+                    label=LABEL,
+                )
+                reading.totals.add(store.call("import", request))
+    except (InvalidError, NotFoundError, TooLargeError) as error:
         return error
     except OSError as error:
         return of_os_error(error)
-    except sqlite3.Error as error:
-        return InvalidError(f"{path} cannot be read as a database ({error})", hint="close its program, and try again")
     reading.files += 1
     return None
-
-
-def _sessions(host: str, path: Path) -> Iterable[tuple[str, bytes]]:
-    """Yield what one file holds, each with a name. Raises OSError, sqlite3.Error, InvalidError."""
-    if host != "opencode":
-        if data := path.read_bytes():
-            yield path.name, data
-        return
-    with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        yield from ((f"{session}.json", data) for session, data in opencode.sessions(database))
