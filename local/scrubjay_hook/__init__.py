@@ -181,7 +181,13 @@ def _note(arguments: list[str], error: BaseException) -> None:
         at = at.tb_next
     place = "" if at is None else f"{at.tb_frame.f_code.co_filename.rpartition(os.sep)[2]}:{at.tb_lineno}"
     try:
-        folder = data_folder(list(arguments))
+        words = list(arguments)
+        folder = data_folder(words)
+        if "--check" not in words:
+            from scrubjay import refusals  # noqa: PLC0415  # the usual way refuses nothing
+
+            words = [word for word in words if word not in ("--cch", "inject")]
+            refusals.count(folder, words[0] if words else "", refusals.reason_of(error))
         line = f"{time.time_ns() // 1_000_000} {type(error).__name__} {place}\n"
         descriptor = os.open(f"{folder}/{ERROR_NAME}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.write(descriptor, line.encode())

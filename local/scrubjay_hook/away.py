@@ -26,14 +26,16 @@ def keep(folder: str, host: str, fields: Mapping[str, str], payload: bytes) -> N
 
 
 def _kept(folder: str, host: str, fields: Mapping[str, str], payload: bytes) -> None:
-    from scrubjay import hosts, spool  # noqa: PLC0415  # see above
+    from scrubjay import hosts, refusals, spool  # noqa: PLC0415  # see above
     from scrubjay.ingest import payloads  # noqa: PLC0415  # as above
 
-    told, use_memory = payloads.parsed(payload), fields.get("use_memory") != "false"
-    if not use_memory:
-        told = {"session_id": hosts.session_of(told)}
-    spool.write(folder, spool.Report(host=host, event=fields["event"], sent=int(fields["sent"]),
-                                     project=fields["project"], payload=told, use_memory=use_memory))  # fmt: skip
+    found, more = payloads.parsed(payload)
+    if more:
+        refusals.count(folder, host, "not_json")
+    use_memory = fields.get("use_memory") != "false"
+    for told in found if use_memory else [{"session_id": hosts.session_of(each)} for each in found]:
+        spool.write(folder, spool.Report(host=host, event=fields["event"], sent=int(fields["sent"]),
+                                         project=fields["project"], payload=told, use_memory=use_memory))  # fmt: skip
 
 
 def _detach() -> None:

@@ -34,7 +34,10 @@ class SurfacingStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsResponse:
-    """Counts and sizes of the store. `refused` texts are those that the model refused to embed."""
+    """Counts and sizes of the store. `refused` texts are those that the model refused to embed.
+
+    `refused_reports` counts what hosts' hooks reported in the last 30 days and nobody could keep.
+    """
 
     memories: int
     events: int
@@ -56,6 +59,7 @@ class StatsResponse:
     oldest: Millis | None = None
     newest: Millis | None = None
     surfacing: SurfacingStats | None = None
+    refused_reports: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ def stats(found: StatsResponse) -> Text:
         ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
         ("waiting", ", ".join(part for part in waiting if part)),
         ("refused", refused(found.refused)),
+        ("not kept", counted(found.refused_reports, "report") + " of hooks" if found.refused_reports else ""),
         ("surfaced", surfaced(found.surfacing)),
         ("ops", f"{found.ops:,}"),
         ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
