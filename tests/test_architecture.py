@@ -1,5 +1,6 @@
 """What docs/architecture.md says of the code is so, and the code keeps to the directions that it promises."""
 
+import ast
 import functools
 import re
 from pathlib import Path
@@ -88,3 +89,26 @@ def test_no_two_modules_import_each_other_not_even_for_their_types() -> None:
         ]
 
     assert circles == []
+
+
+STARTS = {"Popen", "run", "call", "check_call", "check_output", "create_subprocess_exec"}
+IN_A_TERMINAL = {"scrubjay/setup/codex_trust.py": "what doctor asks; it has a console"}
+
+
+def test_what_the_daemon_starts_opens_no_window() -> None:
+    """A process without a console makes Windows open one for each child that is not told otherwise."""
+    without = []
+    for path in sorted((ROOT / "local").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in STARTS
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id in {"subprocess", "asyncio"}
+                and (node.func.attr, node.func.value.id) != ("run", "asyncio")
+                and not {"creationflags", None} & {keyword.arg for keyword in node.keywords}
+            ):
+                without.append(str(path.relative_to(ROOT / "local")))  # noqa: PERF401  # it is read better so
+
+    assert without == list(IN_A_TERMINAL)

@@ -37,12 +37,20 @@ from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
 from scrubjay.service.application import Application
 from scrubjay.settings import Settings
-from scrubjay.transports.client import Client, Running, discover, path_of
+from scrubjay.transports.client import STOP_PATH, Client, Running, discover, path_of
 from scrubjay.transports.http.app import create_app
 from scrubjay.transports.http.decoding import decoded
 from scrubjay.transports.http.guard import Guard
 from scrubjay.transports.http.routes import ROUTES, Route
-from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
+from scrubjay.transports.mcp import bridge
+from scrubjay_shared.errors import (
+    ConflictError,
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    ScrubjayError,
+    UnavailableError,
+)
 
 TOKEN = "t" * 43
 AGENT_TOKEN = "agent-" + TOKEN
@@ -597,6 +605,38 @@ def test_it_starts_serves_and_stops_and_leaves_nothing_behind(home: Homes) -> No
     assert not (chosen.data_dir / "daemon.json").exists()
     assert chosen.socket is not None
     assert not chosen.socket.exists()
+
+
+def test_a_stop_is_asked_for_and_not_only_signalled(home: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows a signal ends the daemon at once, and its record and its socket would stay behind."""
+    chosen = home()
+    begin(chosen)
+    monkeypatch.setattr(psutil.Process, "terminate", lambda _: pytest.fail("it was signalled"))
+
+    stopped = control.stop(chosen)
+
+    assert not stopped.killed
+    assert control.status(chosen).state == control.State.STOPPED
+    assert not chosen.hook_door_path.exists()
+    assert bridge.stopped_by_hand(str(chosen.data_dir))
+
+
+@pytest.mark.parametrize("who", ["agent", "hook", "nobody"])
+def test_nobody_but_the_person_stops_the_daemon(daemon: Settings, who: str) -> None:
+    tokens = {
+        "agent": daemon.agent_token_path.read_text(),
+        "hook": daemon.hook_door_path.read_text().splitlines()[0],
+        "nobody": "x" * 43,
+    }
+    running = connected(daemon).running
+    assert running is not None
+    with (
+        Client(token=tokens[who], address=(running.host, running.port)) as client,
+        pytest.raises(DeniedError),
+    ):
+        client.call("POST", STOP_PATH, {})
+
+    assert connected(daemon).running == running
 
 
 def test_asked_for_the_state_that_holds_it_says_so(home: Homes) -> None:

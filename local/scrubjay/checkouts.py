@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from scrubjay.projects import names_of, remote_name, remote_url
+from scrubjay.spawning import NO_WINDOW
 
 log = logging.getLogger(__name__)
 
@@ -156,6 +157,7 @@ def _root_by_git(common: str) -> str:
         capture_output=True,
         timeout=GIT_SECONDS,
         stdin=subprocess.DEVNULL,
+        creationflags=NO_WINDOW,
         env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"},
     )
     return told.stdout.decode("ascii", "replace").split()[-1]

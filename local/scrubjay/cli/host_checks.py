@@ -24,6 +24,7 @@ from scrubjay.setup.json_edits import PROGRAM
 from scrubjay.setup.plan import Standing
 from scrubjay.setup.program import Machine
 from scrubjay.setup.this_machine import this_machine
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store import last_events_in
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
@@ -108,6 +109,7 @@ def _arrives(host: Host, machine: Machine) -> bool:
             [program, *rest[:-2], "--check", *rest[-2:]],
             input=json.dumps(event).encode(),
             capture_output=True,
+            creationflags=NO_WINDOW,
             timeout=LIMIT_S,
             check=False,
         )

@@ -38,6 +38,7 @@ from scrubjay.folders import HOOK_DOOR_NAME
 from scrubjay.plugins import Plugins
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.application import Application
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import Running, discover
@@ -150,6 +151,7 @@ async def _serve(
                 policy=policy,
                 plugins=plugins,
                 mcp=mcp,
+                stop=stopping.set,
             )
             record = await _other_doors(undo, mcp, GrpcDoor(service, settings.grpc_port, token, agent_token), record)
             undo.push_async_callback(service.scheduler.stop)
@@ -239,7 +241,7 @@ def _run_again() -> NoReturn:
     logging.shutdown()
     try:
         if sys.platform == "win32":  # there, exec leaves the console's caller without the process it waits for
-            subprocess.Popen(command, creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP)  # noqa: S603  # our own command line
+            subprocess.Popen(command, creationflags=NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP)  # noqa: S603  # our own command line
             sys.exit(0)
         os.execv(sys.executable, command)  # noqa: S606  # our own command line, as it was given
     except OSError as error:
