@@ -45,6 +45,7 @@ class McpMount:
         self._apps: Mapping[str, ASGIApp] | None = None
         self._loading = asyncio.Lock()
         self._closing = asyncio.Event()
+        self._started: asyncio.Future[Mapping[str, ASGIApp]] | None = None
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,11 +73,12 @@ class McpMount:
             if self._closing.is_set():
                 raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
             if self._apps is None:
-                servers = await asyncio.to_thread(self._load)
-                started = asyncio.get_running_loop().create_future()
-                self._running = asyncio.create_task(self._run(servers, started))
-                await started
-                self._apps = {path: server.handle for path, server in servers.items()}
+                if self._started is None or self._started.done():  # not yet, or the last start failed
+                    servers = await asyncio.to_thread(self._load)
+                    self._started = asyncio.get_running_loop().create_future()
+                    self._running = asyncio.create_task(self._run(servers, self._started))
+                # Raises what kept a server from starting. Whoever leaves meanwhile does not take the start along.
+                self._apps = await asyncio.shield(self._started)
             return self._apps
 
     def _load(self) -> Any:
@@ -92,13 +94,18 @@ class McpMount:
             policy=self._policy,
         )
 
-    async def _run(self, servers: Mapping[str, Any], started: asyncio.Future[None]) -> None:
+    async def _run(self, servers: Mapping[str, Any], started: asyncio.Future[Mapping[str, ASGIApp]]) -> None:
         """Serve until `close`: the SDK wants its servers left by the task that entered them."""
-        async with contextlib.AsyncExitStack() as stack:
-            for server in servers.values():
-                await stack.enter_async_context(server.running())
-            started.set_result(None)
-            await self._closing.wait()
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                for server in servers.values():
+                    await stack.enter_async_context(server.running())
+                started.set_result({path: server.handle for path, server in servers.items()})
+                await self._closing.wait()
+        except Exception as error:  # whoever waits for the start is told, and not kept waiting
+            if started.done():
+                raise
+            started.set_exception(error)
 
     async def close(self) -> None:
         """End what was loaded. A second call does nothing."""
