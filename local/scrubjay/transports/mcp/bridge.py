@@ -20,7 +20,7 @@ from scrubjay.transports.mcp import messages
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO
 
 AGENT_TOKEN_NAME = "agent_token"  # noqa: S105  # a file's name
@@ -93,7 +93,7 @@ class Bridge:
             self._fail(None, PARSE_ERROR, "a message is one JSON object: batches are not part of the protocol")
             return
         number = message.get("id")
-        if number is not None and not messages.is_number(number):
+        if "id" in message and not messages.is_number(number):
             # The SDK takes such a message for one that wants no answer.
             data = messages.encoded(message | {"id": json.dumps(number)})
         headers: dict[bytes, bytes] = {}
@@ -250,12 +250,14 @@ def uptime() -> float:
     return time.monotonic() if clock is None else time.clock_gettime(clock)  # Windows has but that one, and it counts
 
 
-def start_daemon(data_dir: str) -> None:
-    """Start the daemon of a data folder, and do not wait for it."""
+def start_daemon(data_dir: str, flags: Sequence[str] = ()) -> None:
+    """Start the daemon of a data folder, and do not wait for it. `flags` name its home, where the command line did."""
     import subprocess  # noqa: PLC0415  # a daemon that runs needs no start, and this takes as long as all the rest
 
     environ = os.environ | {"SCRUBJAY_DATA_DIR": data_dir}
-    command = [sys.executable, "-P", "-m", "scrubjay.cli", "daemon", "start"]
+    command = [sys.executable, "-P", "-m", "scrubjay.cli", *flags, "daemon", "start"]
     quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, creationflags=NO_WINDOW)  # noqa: S603  # our own module
+    process = subprocess.Popen(  # noqa: S603  # our own module
+        command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, creationflags=NO_WINDOW
+    )
     threading.Thread(target=process.wait, daemon=True).start()
