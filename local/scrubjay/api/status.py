@@ -122,12 +122,16 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One run of a job. `error` is the code of the error that ended it, null when it went well."""
+    """One run of a job. `error` is the code of the error that ended it, null when it went well.
+
+    `waited_ms` is how long a run that was asked for waited for the one under way, which may have done its work.
+    """
 
     job: str
     started: Millis
     ms: int
     error: str | None = None
+    waited_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

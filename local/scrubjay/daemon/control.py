@@ -27,7 +27,8 @@ from scrubjay import settings as options
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy
 from scrubjay.spawning import NO_WINDOW
-from scrubjay.transports.client import HANDSHAKE_SECONDS, STOP_NAME, STOP_PATH, Client, Running, discover, greeting
+from scrubjay.transports.client import STOP_NAME, STOP_PATH, Client, Running, discover, greeting
+from scrubjay.transports.one_request import HANDSHAKE_SECONDS
 from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 

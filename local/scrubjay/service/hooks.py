@@ -104,6 +104,7 @@ class Hooks:
         self._now = now
         self._accounts = accounts
         self._late: set[asyncio.Future[None]] = set()
+        self._told: dict[tuple[str, ...], float] = {}
         self.folder = folder
 
     async def hook(self, caller: Caller, request: api.HookRequest) -> api.HookResponse:
@@ -176,9 +177,20 @@ class Hooks:
         stored = await self._stored(understood)
         if understood.captured.transcript is not None and not understood.clean:
             self._later(self._written(understood.captured, report))
-        if not request.inject or understood.captured.context is None:
+        if not request.inject or understood.captured.context is None or self._is_told(understood):
             return stored
         return replace(stored, output=await self._handed(understood, report))
+
+    def _is_told(self, understood: Understood) -> bool:
+        """Say whether what belongs to an event is handed over already, by the hook of another registration."""
+        event, now = understood.clean[0].event, time.monotonic()
+        about = [str(event.metadata.get(name, "")) for name in ("prompt_id", "turn_id", "source")]
+        told = (event.agent, event.session_id, str(understood.captured.context), event.text, *about)
+        seconds = self._policy.handing.twice_seconds
+        self._told = {key: at for key, at in self._told.items() if now - at < seconds}
+        again = told in self._told
+        self._told.setdefault(told, now)
+        return again
 
     async def _count_dropped(self, report: Report, captured: Captured) -> None:
         """Count a report of which nothing is stored although it may have held words."""

@@ -158,7 +158,8 @@ def job_runs(found: Sequence[JobRun]) -> RenderableType:
     """Return how the last runs of jobs went."""
     table = table_of("started", "job", "took", "result")
     for ran in found:
-        table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms", ran.error or "ok")
+        waited = f" after {ran.waited_ms:,} ms for the run before" if ran.waited_ms > ran.ms else ""
+        table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms{waited}", ran.error or "ok")
     return table if found else Text("no job has run yet")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -15,6 +15,8 @@ from scrubjay.policy import ConnectionPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 JOINED_BYTES = 65_536
 """Longer bodies are written by themselves: to copy them takes longer than a system call."""
@@ -93,9 +95,14 @@ class HttpConnection(HttpToolsProtocol):
     @property
     def waits_since(self) -> float | None:
         """Since when nothing is asked; None while a request is worked at."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._at_work() is not None:
             return None
         return self._heard if self._head_since is None else self._head_since
+
+    def _at_work(self) -> RequestResponseCycle | None:
+        """Return the request that is worked at."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # there is none before the first
+        return None if cycle is None or cycle.response_complete else cycle
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
         """Begin to serve what comes through a transport, where there is room."""
@@ -132,14 +139,13 @@ class HttpConnection(HttpToolsProtocol):
         unread = self.transport.get_write_buffer_size()
         if unread != self._unread or not unread:
             self._unread, self._read = unread, now
-        cycle = self.cycle
-        if cycle is None or not cycle.more_body or self.flow.read_paused or cycle.waiting_for_100_continue:
-            self._heard = (
-                now if self.waits_since is None else self._heard
-            )  # the next bytes are not the client's to send
+        request = self._at_work()
+        sends = request is not None and request.more_body and not request.waiting_for_100_continue
+        if request is not None and (not sends or self.flow.read_paused):
+            self._heard = now  # the next bytes are not the client's to send
         late = (
             (self._head_since is not None and now - self._head_since > policy.head_seconds)
-            or (self.waits_since is None and now - self._heard > policy.body_seconds)
+            or (sends and now - self._heard > policy.body_seconds)
             or now - self._read > policy.unread_seconds
         )
         if late:

@@ -64,7 +64,7 @@ def _mended(message: Any) -> Any:
     """Return a message with what some clients leave out, or spell in a way of their own."""
     if not isinstance(message, dict):
         return message
-    mended = {"jsonrpc": "2.0"} | message
+    mended: dict[str, Any] = {"jsonrpc": "2.0"} | message
     params = message.get("params")
     if params is None or params == []:
         mended.pop("params", None)
