@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import errno
 import http.client
 import json
 import logging
@@ -32,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrubjay import settings as options
 from scrubjay.daemon import control
-from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
+from scrubjay.daemon.process import DiscreetFormatter, LoopErrors, Unwritten, _bound, _tcp_socket, _token, _unix_socket
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
 from scrubjay.service.application import Application
@@ -485,6 +486,40 @@ def test_what_libraries_log_of_our_exceptions_has_a_place_and_no_words() -> None
     assert written.startswith("job failed\nValueError at ")
     assert "test_daemon.py" in written
     assert "Mog" not in written
+
+
+def test_that_too_many_files_are_open_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.new_event_loop()
+    told = LoopErrors(0.2)
+    full = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "too many")}
+    try:
+        for _ in range(1_000):
+            told(loop, full)
+        told(loop, {"message": "something else", "exception": ValueError("x")})
+        time.sleep(0.25)
+        told(loop, full)
+    finally:
+        loop.close()
+
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "socket.accept() out of system resource (and 0 times since it was last said)",
+        "something else",
+        "socket.accept() out of system resource (and 999 times since it was last said)",
+    ]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_log_that_cannot_be_written_is_said_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logging.FileHandler("/dev/full")
+    handler.handleError = Unwritten()  # type: ignore[method-assign]  # as `process` does
+    record = logging.LogRecord("x", logging.WARNING, "x.py", 1, "words of a memory", (), None)
+    for _ in range(100):
+        handler.handle(record)
+    with contextlib.suppress(OSError):
+        handler.close()
+
+    said = capsys.readouterr().err
+    assert said == "scrubjay: the log cannot be written (No space left on device): a WARNING is lost\n"
 
 
 def test_an_answer_that_fails_halfway_has_no_proper_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -25,7 +26,7 @@ from scrubjay.ingest import payloads
 from scrubjay.ingest.payloads import UnreadableError
 from scrubjay.policy import DaemonPolicy
 from scrubjay.service.application import Application
-from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.errors import InvalidError, UnavailableError
 from scrubjay_shared.records import EventType
 
 pytestmark = pytest.mark.anyio
@@ -230,6 +231,39 @@ def test_the_hook_counts_what_it_refuses_itself_and_the_doctor_tells_it(shell: S
     assert row["state"] == "warn"
     assert "2 reports of claude-code not kept" in row["found"]
     assert "1 not_json" in row["found"]
+
+
+def test_what_a_full_disk_made_hooks_drop_is_told_with_what_helps(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shell.home / "data"
+    monkeypatch.setattr(spool, "LEAST_FREE_BYTES", 2**62)
+    with pytest.raises(spool.NotKeptError) as caught:
+        kept_by_the_hook(folder, {"event": EVENT, "sent": "1", "project": "/p"}, raw("It has no room."))
+    refusals.count(folder, "codex", refusals.reason_of(caught.value))
+
+    found = json.loads(shell.run("doctor")[1])["checks"]
+
+    [row] = [one for one in found if "not kept" in one["found"]]
+    assert "1 report of codex not kept" in row["found"]
+    assert "little_space" in row["found"]
+    assert "free some space" in row["todo"]
+    assert not spool.waiting(folder)
+
+
+@pytest.mark.parametrize(("number", "hint"), [(errno.ENOSPC, "free some space"), (errno.EACCES, "may be written")])
+def test_a_report_that_cannot_be_written_says_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
+) -> None:
+    def fails(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(UnavailableError) as caught:
+        kept_by_the_hook(tmp_path, {"event": EVENT, "sent": "1", "project": "/p"}, raw("It has no room."))
+
+    assert hint in caught.value.hint
+    assert not spool.waiting(tmp_path)
 
 
 def test_refusals_are_bounded_and_forgotten_after_a_month(tmp_path: Path) -> None:
