@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -74,6 +75,23 @@ async def test_what_can_be_understood_is_served_under_its_number(running: Home, 
 
     assert answer["id"] == number
     assert "result" in answer
+    assert not answer["result"].get("isError")
+
+
+def test_a_client_without_the_bridge_is_understood_too(running: Home) -> None:
+    record = running.client().running
+    assert record is not None
+    connection = http.client.HTTPConnection(record.host, record.port, timeout=30)
+    headers = {
+        "Authorization": f"Bearer {running.settings.agent_token_path.read_text().strip()}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    connection.request("POST", "/mcp", SERVED["arguments as their JSON"][1], headers)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+
+    assert answer["id"] == 14
     assert not answer["result"].get("isError")
 
 
