@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from scrubjay import api
 from scrubjay.api.caller import Caller
 from scrubjay.jobs.scheduler import Scheduler
@@ -29,10 +27,8 @@ class Background:
 
         Raises NotFoundError, and ConflictError for a job that has no part now.
         """
-        began = time.monotonic()
         ran = await self._scheduler.run(request.name)
-        waited = max(0, int((time.monotonic() - began) * 1000) - ran.ms)
-        return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error, waited_ms=waited)
+        return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error, waited_ms=ran.waited_ms)
 
     async def pause(self, _: Caller, request: api.JobRequest) -> api.JobsResponse:
         """Leave a job alone until it is resumed. Raises NotFoundError."""
