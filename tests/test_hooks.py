@@ -234,6 +234,7 @@ def started(home: Home) -> bool:
     return discover(home.data) is not None
 
 
+@pytest.mark.slow
 def test_a_hook_starts_a_daemon_that_was_killed_and_its_event_arrives(tmp_path: Path) -> None:
     home = Home(tmp_path)
     with home.daemon():

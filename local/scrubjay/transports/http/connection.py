@@ -45,8 +45,8 @@ class Connections:
             waiting = [one for one in share if one.waits_since is not None]
             if not waiting:
                 return False
-            # One that never said what it wants goes before one that rests between two requests.
-            min(waiting, key=lambda one: (one.rests, one.waits_since)).drop()
+            # One that rests between two requests loses nothing; one that never says what it wants comes to be first.
+            min(waiting, key=lambda one: one.waits_since or 0.0).drop()
         share.add(connection)
         if self._looking is None:
             self._look_again(connection.loop)
@@ -86,11 +86,6 @@ class HttpConnection(HttpToolsProtocol):
     def is_local(self) -> bool:
         """Whether it came by the Unix socket."""
         return self.server is None or self.server[1] is None
-
-    @property
-    def rests(self) -> bool:
-        """Whether a request was answered and the next one has not begun."""
-        return self._head_since is None
 
     @property
     def waits_since(self) -> float | None:
