@@ -77,7 +77,7 @@ class Home:
             capture_output=True,
             timeout=PATIENCE_SECONDS,
             check=False,
-            env={**os.environ, **environ},
+            env={**os.environ, **self.environ, **environ},  # a hook may start the daemon
         )
 
     @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -113,6 +114,23 @@ def test_a_connection_is_kept_for_the_next_call(strangers: Any) -> None:
 
     assert answers == [{"ok": 1}] * 3
     assert stranger.connections == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors have no such numbers there")
+def test_a_kept_connection_is_used_in_a_process_of_many_open_files(strangers: Any) -> None:
+    import resource  # noqa: PLC0415  # there is none on Windows
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[1], 4_096), before[1]))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        _, client = strangers(answering(http(200, b'{"n": 1}'), http(200, b'{"n": 2}')))
+        with client:
+            assert [client.call("GET", "/v1/stats")["n"] for _ in range(2)] == [1, 2]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_a_connection_that_the_daemon_closed_meanwhile_is_replaced_for_any_method(strangers: Any) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import errno
 import http.client
 import json
 import logging
@@ -32,17 +33,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrubjay import settings as options
 from scrubjay.daemon import control
-from scrubjay.daemon.process import DiscreetFormatter, _bound, _tcp_socket, _token, _unix_socket
+from scrubjay.daemon.process import DiscreetFormatter, LoopErrors, Unwritten, _bound, _tcp_socket, _token, _unix_socket
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy, LimitPolicy, MemoryPolicy
 from scrubjay.service.application import Application
 from scrubjay.settings import Settings
-from scrubjay.transports.client import Client, Running, discover, path_of
+from scrubjay.transports.client import STOP_PATH, Client, Running, discover, path_of
 from scrubjay.transports.http.app import create_app
 from scrubjay.transports.http.decoding import decoded
 from scrubjay.transports.http.guard import Guard
 from scrubjay.transports.http.routes import ROUTES, Route
-from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
+from scrubjay.transports.mcp import bridge
+from scrubjay_shared.errors import (
+    ConflictError,
+    CorruptError,
+    DeniedError,
+    InvalidError,
+    ScrubjayError,
+    UnavailableError,
+)
 
 TOKEN = "t" * 43
 AGENT_TOKEN = "agent-" + TOKEN
@@ -479,6 +488,40 @@ def test_what_libraries_log_of_our_exceptions_has_a_place_and_no_words() -> None
     assert "Mog" not in written
 
 
+def test_that_too_many_files_are_open_is_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.new_event_loop()
+    told = LoopErrors(0.2)
+    full = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "too many")}
+    try:
+        for _ in range(1_000):
+            told(loop, full)
+        told(loop, {"message": "something else", "exception": ValueError("x")})
+        time.sleep(0.25)
+        told(loop, full)
+    finally:
+        loop.close()
+
+    assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
+        "socket.accept() out of system resource (and 0 times since it was last said)",
+        "something else",
+        "socket.accept() out of system resource (and 999 times since it was last said)",
+    ]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_log_that_cannot_be_written_is_said_once_and_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    handler = logging.FileHandler("/dev/full")
+    handler.handleError = Unwritten()  # type: ignore[method-assign]  # as `process` does
+    record = logging.LogRecord("x", logging.WARNING, "x.py", 1, "words of a memory", (), None)
+    for _ in range(100):
+        handler.handle(record)
+    with contextlib.suppress(OSError):
+        handler.close()
+
+    said = capsys.readouterr().err
+    assert said == "scrubjay: the log cannot be written (No space left on device): a WARNING is lost\n"
+
+
 def test_an_answer_that_fails_halfway_has_no_proper_end() -> None:
     sent: list[Message] = []
 
@@ -597,6 +640,38 @@ def test_it_starts_serves_and_stops_and_leaves_nothing_behind(home: Homes) -> No
     assert not (chosen.data_dir / "daemon.json").exists()
     assert chosen.socket is not None
     assert not chosen.socket.exists()
+
+
+def test_a_stop_is_asked_for_and_not_only_signalled(home: Homes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows a signal ends the daemon at once, and its record and its socket would stay behind."""
+    chosen = home()
+    begin(chosen)
+    monkeypatch.setattr(psutil.Process, "terminate", lambda _: pytest.fail("it was signalled"))
+
+    stopped = control.stop(chosen)
+
+    assert not stopped.killed
+    assert control.status(chosen).state == control.State.STOPPED
+    assert not chosen.hook_door_path.exists()
+    assert bridge.stopped_by_hand(str(chosen.data_dir))
+
+
+@pytest.mark.parametrize("who", ["agent", "hook", "nobody"])
+def test_nobody_but_the_person_stops_the_daemon(daemon: Settings, who: str) -> None:
+    tokens = {
+        "agent": daemon.agent_token_path.read_text(),
+        "hook": daemon.hook_door_path.read_text().splitlines()[0],
+        "nobody": "x" * 43,
+    }
+    running = connected(daemon).running
+    assert running is not None
+    with (
+        Client(token=tokens[who], address=(running.host, running.port)) as client,
+        pytest.raises(DeniedError),
+    ):
+        client.call("POST", STOP_PATH, {})
+
+    assert connected(daemon).running == running
 
 
 def test_asked_for_the_state_that_holds_it_says_so(home: Homes) -> None:

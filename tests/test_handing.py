@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -81,6 +82,23 @@ async def taught(service: Application) -> Application:
     await hook(service, prompt("elsewhere", "We decided to use Oracle for the ledger.") | {"cwd": "/home/ana/bank"})
     await settled(service)
     return service
+
+
+# Two registrations
+
+
+@pytest.mark.parametrize("what", ["a prompt", "a start"])
+async def test_hooks_of_two_registrations_that_run_at_once_hand_it_over_once(taught: Application, what: str) -> None:
+    """A host runs the hooks of its settings and of a plugin at the same moment; the agent reads what both print."""
+    payload = (
+        started("twice")
+        if what == "a start"
+        else prompt("twice", "Which mode of SQLite did we decide to use for the cart store?")
+    )
+
+    both = await asyncio.gather(*(hook(taught, payload, inject=True) for _ in range(2)))
+
+    assert sorted(map(bool, both)) == [False, True]
 
 
 # At a session's start

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -25,11 +26,15 @@ from scrubjay.daemon import control
 from scrubjay.policy import DaemonPolicy
 from scrubjay.service.application import Application
 from scrubjay.service.hooks import OURS, descends
-from scrubjay_shared.errors import DeniedError, InvalidError
+from scrubjay.transports.client import discover
+from scrubjay.transports.mcp import bridge
+from scrubjay_hook import away as away_module
+from scrubjay_shared.errors import DeniedError, InvalidError, UnavailableError
 from scrubjay_shared.records import Trust
 
 pytestmark = pytest.mark.anyio
 
+EVENT = "UserPromptSubmit"
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 
@@ -222,6 +227,67 @@ def test_an_event_on_trial_without_a_daemon_is_answered_by_nobody_and_not_kept(a
 
     assert (done.returncode, done.stdout) == (0, b"")
     assert not away.spooled()
+
+
+def started(home: Home) -> bool:
+    """Say whether a daemon answers in a home."""
+    return discover(home.data) is not None
+
+
+@pytest.mark.slow
+def test_a_hook_starts_a_daemon_that_was_killed_and_its_event_arrives(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with home.daemon():
+        running = home.client().running
+        assert running is not None
+        os.kill(running.pid, signal.SIGKILL)
+        home.until(lambda: not started(home), "the daemon is gone")
+
+        began = time.monotonic()
+        done = home.hook("claude-code", EVENT, prompt("crash", "It goes on by itself."), **home.environ)
+        took = time.monotonic() - began
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert took < 10.0  # on a busy machine; nothing of a start, which takes seconds, is waited for
+        home.until(lambda: started(home), "a hook has started the daemon")
+        [event] = home.until_stored("crash", 1)
+        assert event.text == "It goes on by itself."
+    home.hook("claude-code", EVENT, prompt("crash", "It was stopped."), **home.environ)
+    home.until_spooled(1)
+
+
+@pytest.mark.parametrize(
+    ("plant", "starts"),
+    [
+        ("a store", 1),
+        ("nothing", 0),
+        ("a stop by the person", 0),
+        ("a start just now", 0),
+        ("a daemon that is busy", 0),
+    ],
+)
+def test_a_daemon_is_started_once_and_only_where_one_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: str, starts: int
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(bridge, "start_daemon", lambda folder, _: done.append(folder))
+    if plant != "nothing":
+        (tmp_path / "memory.db").touch()
+    if plant == "a stop by the person":
+        (tmp_path / "stopped").touch()
+    if plant == "a start just now":
+        (tmp_path / "hook_start").touch()
+    if plant == "a daemon that is busy":
+        monkeypatch.setattr("scrubjay.transports.client.discover", busy)
+
+    for _ in range(2):
+        away_module._start(str(tmp_path), [])
+
+    assert done == [str(tmp_path)] * starts
+
+
+def busy(_: Path) -> None:
+    raise UnavailableError("it does not answer")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from scrubjay.transports.mem0 import Mem0
 from test_daemon import AGENT_TOKEN, TOKEN, opened_client
 
 
@@ -78,6 +79,56 @@ def test_deleting_all_of_a_program_leaves_the_persons_own(mem0: TestClient) -> N
     mem0.post("/mem0/reset")
     left = [one["memory"] for one in mem0.get("/mem0/memories").json()["results"]]
     assert left == ["The person's own: the office is in Graz"]
+
+
+@pytest.mark.parametrize("infer", [True, False])
+@pytest.mark.parametrize(
+    "content",
+    [
+        [
+            {"type": "text", "text": "zebra"},
+            {"type": "image_url", "image_url": {"url": "x"}},
+            {"type": "text", "text": "two"},
+        ],
+        ["zebra", "two"],
+        {"type": "text", "text": "zebra\ntwo"},
+    ],
+)
+def test_a_message_in_parts_is_taken_by_its_words(mem0: TestClient, content: Any, infer: bool) -> None:  # noqa: FBT001
+    calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+    body = {"messages": [{"role": "user", "content": content}, calls], "user_id": "ana", "infer": infer}
+
+    answer = mem0.post("/mem0/memories", json=body)
+
+    assert answer.status_code == 200, answer.text
+    if not infer:
+        assert [one["memory"] for one in answer.json()["results"]] == ["zebra\ntwo"]
+
+
+def test_messages_without_words_are_nothing_to_remember(mem0: TestClient) -> None:
+    body = {"messages": [{"role": "assistant", "content": None, "tool_calls": []}], "user_id": "ana"}
+
+    assert mem0.post("/mem0/memories", json=body).json() == {"results": []}
+
+
+def test_a_short_listing_reads_one_page_and_a_search_its_hits_at_once(
+    mem0: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        added(mem0, f"zebra number {number}")
+    asked: list[str] = []
+    call = Mem0._call
+
+    async def counted(self: Mem0, request: Any, name: str, given: Any) -> Any:
+        asked.append(name)
+        return await call(self, request, name, given)
+
+    monkeypatch.setattr(Mem0, "_call", counted)
+    monkeypatch.setattr("scrubjay.transports.mem0.PAGE", 2)
+
+    assert len(mem0.get("/mem0/memories", params={"limit": "1"}).json()["results"]) == 1
+    assert len(found(mem0)) == 6
+    assert asked == ["list", "recall"]
 
 
 def test_messages_are_learned_from(mem0: TestClient) -> None:

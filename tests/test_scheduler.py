@@ -234,6 +234,24 @@ async def test_a_job_runs_when_asked_paused_or_not_and_says_how_that_went(servic
         await service.scheduler.run("cuonter")
 
 
+class Once(Counter):
+    """One whose first run takes a while."""
+
+    async def run(self) -> None:
+        await asyncio.sleep(0.5 if self.runs == 0 else 0.0)
+        self.runs += 1
+
+
+async def test_a_run_that_waits_for_the_one_under_way_says_how_long(service: Application) -> None:
+    service.scheduler.add(Once())
+    first, second = await asyncio.gather(
+        *(service.call(PERSON, "run_job", api.JobRequest(name="counter")) for _ in range(2))
+    )
+
+    assert (first.ms >= 500, first.waited_ms < 400) == (True, True)
+    assert (second.ms < 400, second.waited_ms >= 400) == (True, True)
+
+
 async def test_what_is_done_for_whoever_settles_is_in_the_history_and_nothing_else_is(service: Application) -> None:
     await say(service, "We decided to use PostgreSQL for the ledger.")
     await service.call(PERSON, "settle", api.SettleRequest())

@@ -18,10 +18,10 @@ import pytest
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.application import Application
 from scrubjay.settings import WRITER_AGENTS, load
-from scrubjay.writer import configured
+from scrubjay.writer import configured, headless
 from scrubjay.writer.agents import AGENTS
 from scrubjay.writer.budget import Caps
-from scrubjay.writer.port import Prompt
+from scrubjay.writer.port import NotReachedError, Prompt
 from scrubjay_shared.errors import DeniedError, NotFoundError, ScrubjayError, TooManyError, UnavailableError
 from writer_server import with_policy
 
@@ -278,3 +278,26 @@ def alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+@pytest.mark.parametrize("refused", [("symlink_to",), ("symlink_to", "hardlink_to")])
+def test_a_login_reaches_the_agent_where_links_may_not_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: tuple[str, ...]
+) -> None:
+    """Windows lets few make symbolic links, and hard ones on one disk only."""
+
+    def denied(*_: object) -> None:
+        raise OSError(1314, "A required privilege is not held by the client")
+
+    for way in refused:
+        monkeypatch.setattr(Path, way, denied)
+    (tmp_path / "login.json").write_text("token")
+
+    headless._lead(tmp_path / "link", tmp_path / "login.json")
+
+    assert (tmp_path / "link").read_text() == "token"
+
+
+def test_a_login_that_cannot_be_given_to_the_agent_is_an_error_of_the_writer(tmp_path: Path) -> None:
+    with pytest.raises(NotReachedError, match="cannot be given to the agent"):
+        headless._lead(tmp_path / "nowhere" / "link", tmp_path / "login.json")

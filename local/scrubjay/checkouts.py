@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scrubjay.projects import host_resolved, names_of, remote_name, remote_url
+from scrubjay.spawning import NO_WINDOW
 
 log = logging.getLogger(__name__)
 
@@ -289,6 +290,7 @@ def _git(common: str, *words: str) -> str:
         capture_output=True,
         timeout=GIT_SECONDS,
         stdin=subprocess.DEVNULL,
+        creationflags=NO_WINDOW,
         env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"},
     )
     return told.stdout.decode("utf-8", "replace")

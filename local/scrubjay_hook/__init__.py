@@ -4,6 +4,7 @@ Theory of operation. An agent starts this process for every event and waits for 
 `socket` and `json` alone would double what the interpreter takes. It reads the payload from standard input, sends it
 to the daemon as it came, and ends. Where the daemon is away, or does not answer in time, or the payload is large, a
 child that nobody waits for takes secrets out of it and writes it to the spool, which the daemon reads when it is back.
+That child starts a daemon that is away, unless the person stopped it.
 
 `scrubjay-hook inject HOST EVENT` is the only form that prints: what the daemon hands to the agent for this event.
 `--cch` prints `{"continue":true}`, for hosts that expect it. `--check` prints the daemon's answer, nothing where there
@@ -44,6 +45,8 @@ MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
 DIRECT_BYTES = 256 * 1024
 """The most that is sent while the host waits: a larger payload may take the daemon longer than a person notices."""
 
+FOLDER_FLAGS = frozenset(("--data-dir", "--home"))
+
 ERROR_NAME = "hook_error"
 """The file of the data folder that says when and where the last hook failed."""
 
@@ -66,6 +69,7 @@ def _run(arguments: list[str]) -> None:
     check = "--check" in arguments
     if check:
         arguments.remove("--check")
+    flags = [word for at, word in enumerate(arguments) if {word, *arguments[max(0, at - 1) : at]} & FOLDER_FLAGS]
     folder = data_folder(arguments)
     injects = arguments[:1] == ["inject"]
     host, event = arguments[injects : injects + 2]
@@ -92,7 +96,7 @@ def _run(arguments: list[str]) -> None:
             return
     from scrubjay_hook.away import keep  # noqa: PLC0415  # as above: seldom needed
 
-    keep(folder, host, where, payload)
+    keep(folder, host, where, payload, flags)
 
 
 def data_folder(arguments: list[str]) -> str:
@@ -181,7 +185,13 @@ def _note(arguments: list[str], error: BaseException) -> None:
         at = at.tb_next
     place = "" if at is None else f"{at.tb_frame.f_code.co_filename.rpartition(os.sep)[2]}:{at.tb_lineno}"
     try:
-        folder = data_folder(list(arguments))
+        words = list(arguments)
+        folder = data_folder(words)
+        if "--check" not in words:
+            from scrubjay import refusals  # noqa: PLC0415  # the usual way refuses nothing
+
+            words = [word for word in words if word not in ("--cch", "inject")]
+            refusals.count(folder, words[0] if words else "", refusals.reason_of(error))
         line = f"{time.time_ns() // 1_000_000} {type(error).__name__} {place}\n"
         descriptor = os.open(f"{folder}/{ERROR_NAME}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.write(descriptor, line.encode())

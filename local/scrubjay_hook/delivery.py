@@ -19,7 +19,7 @@ SECONDS = 0.5
 """How long the daemon may take in all: it answers in some milliseconds, and a person waits."""
 
 SETTLED = (200, 400, 413, 422)
-"""Answers after which the payload need not be kept: it is stored, or would be refused again."""
+"""Answers after which a payload need not be kept: it is stored, or would be refused again and the daemon counts it."""
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/")
 
@@ -42,7 +42,8 @@ def deliver(folder: str, host: str, fields: Mapping[str, str], payload: bytes) -
         status, body = _asked(path, name, int(port), head.encode() + payload, until)
     except (OSError, ValueError):
         return None
-    return body if status in SETTLED else None
+    # A refusal without a code is not the daemon's but its server's, which counts nothing.
+    return body if status == 200 or (status in SETTLED and b'"code":' in body) else None
 
 
 def quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def write(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         raise UnavailableError(
-            f"{path} cannot be written ({error.strerror})", hint="check the space on the disk and the permissions"
+            f"{path} cannot be written ({error.strerror})",
+            hint="free some space on the disk" if full else "see that its folder may be written: ls -ld",
         ) from error

@@ -34,7 +34,10 @@ class SurfacingStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsResponse:
-    """Counts and sizes of the store. `refused` texts are those that the model refused to embed."""
+    """Counts and sizes of the store. `refused` texts are those that the model refused to embed.
+
+    `refused_reports` counts what hosts' hooks reported in the last 30 days and nobody could keep.
+    """
 
     memories: int
     events: int
@@ -56,6 +59,7 @@ class StatsResponse:
     oldest: Millis | None = None
     newest: Millis | None = None
     surfacing: SurfacingStats | None = None
+    refused_reports: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +122,16 @@ class JobRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One run of a job. `error` is the code of the error that ended it, null when it went well."""
+    """One run of a job. `error` is the code of the error that ended it, null when it went well.
+
+    `waited_ms` is how long a run that was asked for waited for the one under way, which may have done its work.
+    """
 
     job: str
     started: Millis
     ms: int
     error: str | None = None
+    waited_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

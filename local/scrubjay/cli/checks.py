@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from scrubjay import setting_values
+from scrubjay import setting_values, spool
 from scrubjay import settings as options
 from scrubjay.cli import render
 from scrubjay.cli.check import Check, fail, ok, warn
 from scrubjay.cli.daemon_state import report_of
-from scrubjay.cli.host_checks import hosts
+from scrubjay.cli.host_checks import FREE_SPACE, hosts, refused
 from scrubjay.cli.model_files import choices
 from scrubjay.daemon import control
 from scrubjay.model_choice import Choice
@@ -112,6 +112,8 @@ def disk(chosen: Settings) -> Iterator[Check]:
     size = chosen.store_path.stat().st_size if chosen.store_path.exists() else 0
     if free < max(NO_SPACE_BYTES, size // 10):
         yield fail("disk space", f"{render.words.size(free)} free", "free some space: writing will fail soon")
+    elif free < spool.LEAST_FREE_BYTES:
+        yield warn("disk space", f"{render.words.size(free)} free", FREE_SPACE)
     elif free < max(LOW_SPACE_BYTES, 2 * size):
         yield warn("disk space", f"{render.words.size(free)} free", "free some space before a backup or an upgrade")
     else:
@@ -359,6 +361,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     token,
     projects,
     hosts,
+    refused,
     extensions,
 )
 """What `doctor` looks at, in the order in which one thing needs another. Each yields `ok`, `warn` or `fail`."""

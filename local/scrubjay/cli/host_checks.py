@@ -6,12 +6,17 @@ import json
 import secrets
 import shutil
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from scrubjay import refusals
 from scrubjay.cli import times
 from scrubjay.cli.check import Check, fail, ok, warn
+from scrubjay.cli.render import words
 from scrubjay.daemon import control
+from scrubjay.refusals import Refusal
 from scrubjay.settings import Settings
 from scrubjay.setup import codex_trust, files, plan
 from scrubjay.setup.hosts import HOSTS, Host
@@ -19,6 +24,7 @@ from scrubjay.setup.json_edits import PROGRAM
 from scrubjay.setup.plan import Standing
 from scrubjay.setup.program import Machine
 from scrubjay.setup.this_machine import this_machine
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store import last_events_in
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
@@ -31,6 +37,9 @@ SYNTHETIC = "UserPromptSubmit"
 
 ERROR_NAME = "hook_error"
 """The file of the data folder in which `scrubjay-hook` says when and where it last failed."""
+
+NO_SPACE = {"little_space", "ENOSPC", "EDQUOT"}
+FREE_SPACE = "free some space: while there is little, hooks keep nothing that the daemon does not take at once"
 
 
 def hosts(chosen: Settings) -> Iterator[Check]:
@@ -56,7 +65,7 @@ def hosts(chosen: Settings) -> Iterator[Check]:
             yield warn(host.name, "set up in part, or by another version", f"scrubjay setup {host.name}")
         elif host.folder(machine).is_dir():
             yield ok(host.name, f"installed, not set up: scrubjay setup {host.name} lets it remember")
-    if some:
+    if some or (chosen.data_dir / ERROR_NAME).exists():
         yield from _errors(chosen)
 
 
@@ -100,6 +109,7 @@ def _arrives(host: Host, machine: Machine) -> bool:
             [program, *rest[:-2], "--check", *rest[-2:]],
             input=json.dumps(event).encode(),
             capture_output=True,
+            creationflags=NO_WINDOW,
             timeout=LIMIT_S,
             check=False,
         )
@@ -117,6 +127,23 @@ def _errors(chosen: Settings) -> Iterator[Check]:
         yield ok("hooks", "none has failed")
         return
     yield warn("hooks", f"one failed on {moment}: {kind} {' '.join(where)}", "please report it if it happens again")
+
+
+def refused(chosen: Settings) -> Iterator[Check]:
+    """Say how much of what each host reported in the last days could not be kept, when last, and why."""
+    by_host: dict[str, list[Refusal]] = {}
+    for one in refusals.counted(chosen.data_dir, now=time.time_ns() // 1_000_000):
+        by_host.setdefault(one.host, []).append(one)
+    for host, found in by_host.items():
+        reasons = Counter(one.reason for one in found)
+        why = ", ".join(f"{number} {reason}" for reason, number in reasons.most_common())
+        last = times.moment(Millis(found[-1].ts))
+        of_host = "" if host == "-" else f" of {host}"
+        yield warn(
+            "hooks",
+            f"{words.counted(len(found), 'report')}{of_host} not kept in {refusals.DAYS} days, last on {last}: {why}",
+            FREE_SPACE if reasons.keys() & NO_SPACE else "scrubjay reconcile reads what hosts wrote down themselves",
+        )
 
 
 def _codex(machine: Machine) -> Iterator[Check]:

@@ -26,7 +26,9 @@ import psutil
 from scrubjay import settings as options
 from scrubjay.model_choice import Origin
 from scrubjay.policy import DEFAULT, DaemonPolicy
-from scrubjay.transports.client import STOP_NAME, Client, Running, discover, greeting
+from scrubjay.spawning import NO_WINDOW
+from scrubjay.transports.client import STOP_NAME, STOP_PATH, Client, Running, discover, greeting
+from scrubjay.transports.one_request import HANDSHAKE_SECONDS
 from scrubjay_io import private_files
 from scrubjay_shared.errors import DeniedError, ScrubjayError, UnavailableError
 
@@ -131,7 +133,8 @@ def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stoppe
     if record is None or process is None:
         return Stopped(daemon=None)
     try:
-        process.terminate()
+        if not _asked_to_stop(settings, record):
+            process.terminate()
         if _gone(process, policy.stop_seconds, policy.poll_seconds):
             return Stopped(daemon=record)
         process.kill()
@@ -146,6 +149,22 @@ def stop(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Stoppe
             f"process {record.pid} does not end, not even when killed", hint="its disk may hang; try again later"
         )
     return Stopped(daemon=record, killed=True)
+
+
+def _asked_to_stop(settings: Settings, record: Running) -> bool:
+    """Ask a daemon to end itself, and say whether it does.
+
+    On Windows that is the only way by which it puts in order what it leaves behind: there, a signal ends it at once.
+    """
+    try:
+        client = discover(settings.data_dir)
+        if client is None:
+            return False
+        with client:
+            same = client.running is not None and client.running.instance == record.instance
+            return same and bool(client.call("POST", STOP_PATH, {}, timeout=HANDSHAKE_SECONDS).get("stopping"))
+    except ScrubjayError:  # it is silent, or of a version that knows of no such request
+        return False
 
 
 def restart(settings: Settings, *, policy: DaemonPolicy = DEFAULT.daemon) -> Started:
@@ -281,7 +300,7 @@ def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
     """Start the process, detached: its own session, no terminal, its output in the log. `mark`: see `stop_mark`."""
     detached: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
-        detached = {"creationflags": subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
+        detached = {"creationflags": NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP}
     descriptor = private_files.opener(str(settings.log_path), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         return subprocess.Popen(  # noqa: S603  # our own interpreter and module

@@ -24,7 +24,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import psutil
 import uvicorn
@@ -37,11 +38,12 @@ from scrubjay.folders import HOOK_DOOR_NAME
 from scrubjay.plugins import Plugins
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.application import Application
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store import StoreInUseError, gone, identity, replaced
 from scrubjay.tracebacks import frames_of
 from scrubjay.transports.client import Running, discover
 from scrubjay.transports.http.app import create_app
-from scrubjay.transports.http.connection import HttpConnection
+from scrubjay.transports.http.connection import Connections, HttpConnection, most_connections
 from scrubjay.transports.mcp.mount import McpMount
 from scrubjay.transports.one_request import RECORD_NAME
 from scrubjay.version import __version__
@@ -63,6 +65,11 @@ TOKEN_BYTES = 32
 """Randomness of the bearer token: as much as of a key."""
 
 INSTANCE_BYTES = 16
+
+UNWRITTEN_SECONDS = 60.0
+"""Between two lines on stderr that say that the log cannot be written."""
+
+OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +101,7 @@ async def _serve(
 ) -> Running | Change | None:
     """Serve; return the daemon that does already, or the change that ended it, None when it was told to end."""
     change: Change | None = None
-    asyncio.get_running_loop().set_exception_handler(_on_loop_error)
+    asyncio.get_running_loop().set_exception_handler(LoopErrors(policy.connection.full_log_seconds))
     stopping = asyncio.Event()
     with _signals(stopping):
         service = await _open(settings, policy, stopping)
@@ -144,6 +151,7 @@ async def _serve(
                 policy=policy,
                 plugins=plugins,
                 mcp=mcp,
+                stop=stopping.set,
             )
             record = await _other_doors(undo, mcp, GrpcDoor(service, settings.grpc_port, token, agent_token), record)
             undo.push_async_callback(service.scheduler.stop)
@@ -233,7 +241,7 @@ def _run_again() -> NoReturn:
     logging.shutdown()
     try:
         if sys.platform == "win32":  # there, exec leaves the console's caller without the process it waits for
-            subprocess.Popen(command, creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP)  # noqa: S603  # our own command line
+            subprocess.Popen(command, creationflags=NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP)  # noqa: S603  # our own command line
             sys.exit(0)
         os.execv(sys.executable, command)  # noqa: S606  # our own command line, as it was given
     except OSError as error:
@@ -254,6 +262,12 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._until_stopped = until_stopped
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Open the listeners. The system may queue more connections than are taken at a time."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(socket.SOMAXCONN)
+
     async def main_loop(self) -> None:
         """Return when the listeners are to be closed."""
         await self._until_stopped()
@@ -265,11 +279,12 @@ class _Server(uvicorn.Server):
 
 
 def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
+    connections = Connections(policy.connection, most=most_connections(policy.connection))
     return uvicorn.Config(
         app,
         # Its parser is httptools, a third of what h11 takes: 0.1 ms a request. uvloop was no faster here, and loads for
         # 20 ms.
-        http=HttpConnection,
+        http=cast("Any", partial(HttpConnection, connections=connections)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -277,6 +292,7 @@ def _config(app: Starlette, policy: MemoryPolicy) -> uvicorn.Config:
         proxy_headers=False,  # nobody stands between us and the client, so nobody may speak for it
         server_header=False,
         date_header=False,
+        backlog=policy.connection.waiting,
         timeout_keep_alive=policy.daemon.keep_alive_seconds,
         timeout_graceful_shutdown=policy.daemon.grace_seconds,
     )
@@ -474,10 +490,28 @@ def _log_to_file(settings: Settings, policy: MemoryPolicy, *, foreground: bool) 
 
 def _log_to(handler: logging.Handler, level: str) -> None:
     handler.setFormatter(DiscreetFormatter("%(asctime)s %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
+    handler.handleError = Unwritten()  # type: ignore[method-assign]  # the library's way to set it for one handler
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)  # other people's loggers may say what is wrong, not what they see
     logging.getLogger("scrubjay").setLevel(level.upper())
+
+
+class Unwritten:
+    """Says on stderr that the log cannot be written, once a minute: a full disk lasts longer than that."""
+
+    def __init__(self) -> None:
+        self._said: float | None = None
+
+    def __call__(self, record: logging.LogRecord) -> None:
+        """Tell of a line that is lost."""
+        now = time.monotonic()
+        if self._said is not None and now - self._said < UNWRITTEN_SECONDS:
+            return
+        self._said, error = now, sys.exception()
+        reason = error.strerror if isinstance(error, OSError) else type(error).__qualname__
+        with contextlib.suppress(OSError, ValueError):  # stderr may be that very file
+            sys.stderr.write(f"scrubjay: the log cannot be written ({reason}): a {record.levelname} is lost\n")
 
 
 class DiscreetFormatter(logging.Formatter):
@@ -492,6 +526,26 @@ class DiscreetFormatter(logging.Formatter):
         return "" if error is None else f"{type(error).__qualname__} at {frames_of(error)}"
 
 
-def _on_loop_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody awaited. asyncio's own handler would print the exception's words."""
-    log.error("unhandled in the event loop: %s", context.get("message"), exc_info=context.get("exception"))
+class LoopErrors:
+    """Logs what nobody awaited. asyncio's own handler would print the exception's words.
+
+    That no connection can be taken in, because too many files are open, comes a thousand times a second: it is said
+    once in so many seconds, or it would push everything else out of the log.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._said: float | None = None
+        self._more = 0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log one error."""
+        message, error = context.get("message"), context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in OUT_OF_FILES):
+            log.error("unhandled in the event loop: %s", message, exc_info=error)
+            return
+        if self._said is not None and loop.time() - self._said < self._seconds:
+            self._more += 1
+            return
+        log.error("unhandled in the event loop: %s (and %d times since it was last said)", message, self._more)
+        self._said, self._more = loop.time(), 0

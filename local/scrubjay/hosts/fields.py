@@ -67,6 +67,12 @@ TOLD = (
 )
 """What a tool call was about, by the names of its arguments."""
 
+TYPED = (None, "text", "input_text", "message")
+"""`type` of the parts of a prompt or an answer that are words; else they are a picture, a call, a reference."""
+
+SPOKEN = ("text", "content", "prompt", "message", "value")
+"""Members under which an object has the words that it stands for."""
+
 LARGE = 10**15
 """Numbers beyond it are shown in no tool's output: they are ids, or made to cost time."""
 
@@ -106,8 +112,19 @@ def at(payload: Any, path: str) -> Any:
 
 
 def word(payload: Any, paths: Sequence[str]) -> str:
-    """Return the first string of the paths that has something in it, cleaned; else the empty string."""
-    return next((text for path in paths if (text := clean(at(payload, path)))), "")
+    """Return the first name of the paths that has something in it, cleaned; else the empty string."""
+    return next((text for path in paths if (text := named(at(payload, path)))), "")
+
+
+def named(value: Any) -> str:
+    """Return a string, or a number as one: some hosts number their sessions and calls.
+
+    >>> named(" s1 "), named(12345), named(12345.0), named(True)
+    ('s1', '12345', '12345', '')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return clean(value)
+    return str(int(value)) if abs(value) < LARGE and value == int(value) else repr(value)
 
 
 def anything(payload: Any, paths: Sequence[str]) -> Any:
@@ -127,17 +144,17 @@ def opened(value: Any) -> Any:
     return inner if isinstance(inner, dict | list) else value
 
 
-def said(value: Any) -> str:
-    """Return the words of a prompt or an answer: a text, or parts of which only those count that were typed."""
-    if isinstance(value, str):
-        return clean(value)
-    parts = value if isinstance(value, list) else []
-    typed = (
-        part.get("text")
-        for part in parts[:MANY]
-        if isinstance(part, Mapping) and part.get("type") in (None, "text") and not part.get("synthetic")
-    )
-    return "\n".join(filter(None, map(clean, typed)))
+def said(value: Any, levels: int = DEEPEST) -> str:
+    """Return the words of a prompt or an answer: a text, an object around one, or parts of which the typed count."""
+    if levels == 0:
+        return ""
+    if isinstance(value, list):
+        return "\n".join(filter(None, (said(part, levels - 1) for part in value[:MANY])))
+    if isinstance(value, Mapping):
+        if value.get("type") not in TYPED or value.get("synthetic"):
+            return ""
+        return next((text for name in SPOKEN if (text := said(value.get(name), levels - 1))), "")
+    return named(value)
 
 
 def printed(value: Any) -> str:

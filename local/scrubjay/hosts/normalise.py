@@ -54,6 +54,9 @@ LARGEST_NUMBER = 2**62
 """A number beyond it is no time: it would overflow what reads times."""
 
 
+REFUSED = frozenset(("not_an_object", "unknown_event", "no_session", "no_prompt", "unreadable"))
+"""Reasons for which nothing is stored of what may have held words: the person is told how often."""
+
 REPEAT_MS = 60_000
 """A payload without an id and a time is the same delivery within a minute, and another one after it, as in `intake`."""
 
@@ -119,6 +122,8 @@ class Told:
 def session_of(payload: Mapping[str, Any]) -> str:
     """Return the session that a payload names, as its events bear it; "" where it names none."""
     session = word(payload, SESSIONS)
+    if not session and isinstance(found := anything(payload, SESSIONS), Mapping | list):
+        session = word(found, ("id", "session_id", "0")) or digest(json.dumps(found, sort_keys=True))
     return session if len(session) <= NAME_CHARS else digest(session)
 
 
@@ -140,7 +145,9 @@ def normalise(
     """
     known = host_name(clean(host)[:NAME_CHARS]) or "agent"
     found: Mapping[str, Any] = payload if isinstance(payload, Mapping) else {}
-    kind = (word(found, NAMES) or clean(event))[:NAME_CHARS]
+    names = [name for name in (word(found, NAMES), clean(event)) if name]
+    # A name that the payload garbles, or that is another's, yields to the one that the hook was registered for.
+    kind = next((name for name in names if folded(name) in MEANINGS), names[0] if names else "")[:NAME_CHARS]
     given = clean(session_id)
     captured = Captured(
         host=known,
@@ -223,8 +230,16 @@ def prompted(told: Told) -> EventDraft | str:
     if told.word(("source",)) in NOT_PERSONS or text.startswith(MADE_BY_PROGRAM):
         return "machine_prompt"
     if not text:
-        return "recalled" if raw else "empty"
+        return "recalled" if raw else wordless(told.payload)
     return told.draft(EventType.USER_MESSAGE, Role.USER, text, trust=Trust.USER)
+
+
+def wordless(payload: Mapping[str, Any]) -> str:
+    """Return why a prompt has no words: it has none, pictures perhaps, or they stand where nobody looks for them."""
+    found = [value for path in PROMPTS if (value := at(payload, path)) is not None]
+    if not found:
+        return "no_prompt"
+    return "empty" if all(isinstance(value, str | list) for value in found) else "unreadable"
 
 
 def used(told: Told) -> tuple[EventDraft, ...] | EventDraft | str:

@@ -7,6 +7,7 @@ So an event that came by both is the same event, and its second delivery is seen
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from scrubjay import redaction
@@ -22,15 +23,81 @@ _IDENTIFIER_CHARS = 4_096
 """Of a longer one nobody knows what it is: it is cleaned as any text."""
 
 
-def parsed(data: bytes) -> Json:
-    """Return a payload as JSON. Raises InvalidError for what is not one object."""
-    try:
-        value = json.loads(data.removeprefix(b"\xef\xbb\xbf"))  # some hosts write a byte order mark
-    except (ValueError, RecursionError) as error:
-        raise InvalidError("the payload is not JSON", hint="send what the host wrote to standard input") from error
-    if not isinstance(value, dict):
-        raise InvalidError("the payload is not a JSON object", hint="send what the host wrote to standard input")
-    return value
+_LONE_BACKSLASH = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
+"""A backslash that begins no escape of JSON, where the first group is empty: hosts paste paths and patterns raw."""
+
+_SPACE = " \t\r\n\0\ufeff"
+"""What may stand between two payloads: some hosts end each with a zero byte, or begin each with a byte order mark."""
+
+
+class UnreadableError(InvalidError):
+    """Nothing can be kept of a report. `reason` says why, in one word that holds nothing of it."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message, hint="send what the host wrote to standard input")
+        self.reason = reason
+
+
+def parsed(data: bytes) -> tuple[list[Json], bool]:
+    r"""Return the payloads that some bytes hold, and whether what follows them could not be read.
+
+    Hosts are not strict, and what they report comes once: raw control characters, backslashes that escape nothing,
+    bytes of another encoding, several payloads in one write and stray bytes around them are read all the same. Raises
+    UnreadableError where nothing is.
+
+    >>> parsed(b'{"a": 1}{"b": ".\."} oops')
+    ([{'a': 1}, {'b': '.\\.'}], False)
+    """
+    wrong = ""
+    for encoding in dict.fromkeys((json.detect_encoding(data), "utf-8")):
+        found, wrong = _read(data.decode(encoding, "replace"))
+        if found:
+            return found, bool(wrong)
+    raise UnreadableError("the payload is no JSON object", reason=wrong or "not_an_object")
+
+
+def _read(text: str) -> tuple[list[Json], str]:
+    """Return the objects in a text, and in a word why what follows them could not be read."""
+    decoder = json.JSONDecoder(strict=False)
+    found: list[Json] = []
+    escaped, at = False, _next(text, 0)
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except RecursionError:
+            return found, "too_deep"
+        except ValueError:
+            if not escaped:
+                text, at, escaped = _LONE_BACKSLASH.sub(_escaped, text[at:]), 0, True
+                continue
+            if text[at] == "{":
+                return found, "not_json"
+            at += 1  # a bracket of a line of a log, or a list that breaks off: its whole members count
+        else:
+            found += _objects(value)
+        at = _next(text, at)
+    return found, ""
+
+
+def _next(text: str, at: int) -> int:
+    """Return where the next value begins; what is no beginning of an object or a list is skipped."""
+    begin = len(text) - len(text[at:].lstrip(_SPACE))
+    if at == 0 and text[begin : begin + 1] == '"':  # the whole payload as one string
+        return begin
+    return min((place for mark in "{[" if (place := text.find(mark, begin)) >= 0), default=len(text))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[1] or r"\\"
+
+
+def _objects(value: Any) -> list[Json]:
+    """Return the objects that a value is: itself, those of a list, or those that its text holds."""
+    if isinstance(value, dict):
+        return [value]
+    if isinstance(value, list):
+        return [each for each in value if isinstance(each, dict)]
+    return _read(value)[0] if isinstance(value, str) else []
 
 
 def cleaned(payload: Json, policy: MemoryPolicy = DEFAULT) -> Json:

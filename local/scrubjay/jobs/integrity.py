@@ -17,6 +17,7 @@ import msgspec
 
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import NightPolicy
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store import Store, check, find_damage
 from scrubjay.store.replication_state import Alarm
 from scrubjay_shared.errors import CorruptError, UnavailableError
@@ -75,7 +76,9 @@ class Integrity:
 
     async def _found(self) -> list[str]:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", __name__, str(self._store.path)), stdout=asyncio.subprocess.PIPE
+            *(sys.executable, "-P", "-m", __name__, str(self._store.path)),
+            stdout=asyncio.subprocess.PIPE,
+            creationflags=NO_WINDOW,
         )
         reading = asyncio.create_task(process.communicate())
         stopped = asyncio.create_task(self._stopping.wait())

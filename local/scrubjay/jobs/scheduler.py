@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -137,8 +138,10 @@ class Scheduler:
         job = self._jobs.named(name)
         if await job.pending() is None:
             raise ConflictError(f"{name} has no part now: nothing is set that it works for", hint=_TURNED_ON)
+        asked = time.monotonic()
         async with self._lock(name):
-            return await self._noted(job, _whole(job))
+            waited_ms = int((time.monotonic() - asked) * 1000)
+            return replace(await self._noted(job, _whole(job)), waited_ms=waited_ms)
 
     async def finish(self, name: str) -> None:
         """Have a job do all that waits, for somebody who waits for that; paused or not, after the run under way.

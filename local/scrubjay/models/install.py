@@ -28,6 +28,7 @@ from filelock import FileLock
 
 from scrubjay.models.catalog import MODELS, Model, ModelFile, Wheel, find
 from scrubjay.models.installed import ModelState, state_of
+from scrubjay.spawning import NO_WINDOW
 from scrubjay_io import private_files
 from scrubjay_shared.errors import CorruptError, InvalidError, NotFoundError, UnavailableError
 
@@ -161,7 +162,12 @@ def _download(wheel: Wheel, staging: Path, progress: Callable[[int], None]) -> N
     deadline = time.monotonic() + PULL_SECONDS
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 every word of it is ours
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environ,
+            creationflags=NO_WINDOW,
         )
         try:
             while True:

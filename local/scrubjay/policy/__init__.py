@@ -17,7 +17,15 @@ from scrubjay.policy.recalling import (
     RoutingPolicy,
     weighted,
 )
-from scrubjay.policy.running import DaemonPolicy, ModelPolicy, NightPolicy, TracePolicy, UndoPolicy, WorkPolicy
+from scrubjay.policy.running import (
+    ConnectionPolicy,
+    DaemonPolicy,
+    ModelPolicy,
+    NightPolicy,
+    TracePolicy,
+    UndoPolicy,
+    WorkPolicy,
+)
 from scrubjay.policy.succeeding import SucceedingPolicy
 from scrubjay.policy.surfacing import SurfacingPolicy
 from scrubjay.policy.trusting import AuditPolicy, FeedbackPolicy, ReviewMode, ReviewPolicy
@@ -31,6 +39,7 @@ __all__ = [
     "AgentWorkPolicy",
     "AuditPolicy",
     "CompactionPolicy",
+    "ConnectionPolicy",
     "ConsolidationPolicy",
     "DaemonPolicy",
     "DistillPolicy",
@@ -80,6 +89,7 @@ class MemoryPolicy:
     handing: HandingPolicy = field(default_factory=HandingPolicy)
     layers: LayersPolicy = field(default_factory=LayersPolicy)
     surfacing: SurfacingPolicy = field(default_factory=SurfacingPolicy)
+    connection: ConnectionPolicy = field(default_factory=ConnectionPolicy)
     daemon: DaemonPolicy = field(default_factory=DaemonPolicy)
     work: WorkPolicy = field(default_factory=WorkPolicy)
     night: NightPolicy = field(default_factory=NightPolicy)

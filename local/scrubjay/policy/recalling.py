@@ -215,6 +215,7 @@ class HandingPolicy:
     known: float = 0.5  # how likely an answer must be for its lesser hits to be told
     floor: float = 0.05  # how likely a hit must then be to answer
     sure: float = 0.1  # and how likely in any other answer
+    twice_seconds: float = 10.0  # in which an event that hooks of two registrations bring is one: both start at once
     line_chars: int = 320  # of one thing: two sentences, and its id for the rest
     prompt_words: int = 2  # of a prompt that is recalled for: "yes" and "continue" ask for nothing
     wait_seconds: float = 0.35  # for recall, within the half second that a hook waits

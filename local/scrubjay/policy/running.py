@@ -22,6 +22,21 @@ class DaemonPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionPolicy:
+    """How many connections the daemon keeps, and how long a client may hold one without doing its part."""
+
+    head_seconds: float = 10.0  # for the head of a request: it leaves a program in one write
+    body_seconds: float = 30.0  # between two parts of a body: a program that makes it as it sends pauses for seconds
+    unread_seconds: float = 60.0  # for an answer of which nothing is read: its words are kept until it ends
+    look_seconds: float = 5.0  # between looks at them while there are any: microseconds each
+    most: int = 1_000  # of one listener: a person's programs open some dozens
+    least: int = 8  # of one listener, however few files may be open
+    other_files: int = 192  # the store, the models, the log (some 60), and two times `waiting` not yet counted
+    waiting: int = 64  # connections that are taken at a time: a burst must not use up the files before it is counted
+    full_log_seconds: float = 60.0  # between two lines that say that no file can be opened: it may last for hours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkPolicy:
     """How much background work is done at a time, and how often it is looked for."""
 

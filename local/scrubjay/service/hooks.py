@@ -7,6 +7,7 @@ what a tool printed. That it came from a host at all, the transport knows; nothi
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import time
@@ -18,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from scrubjay import api, hosts, spool
+from scrubjay import api, hosts, refusals, spool
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
@@ -50,6 +51,11 @@ TRANSCRIPT_WAITS = (0.3, 0.7, 2.0)
 
 DRAINED = 200
 """Reports of the spool that are stored in one transaction."""
+
+NOT_THE_FILES = (UnavailableError, CorruptError, NotFoundError, MemoryError)
+"""Errors for which a file of the spool is left to wait: a store or the machine cannot take it now."""
+
+UNKNOWN_HOST = "-"
 
 EMPTIED = ("compact", "clear")
 """Of a session's start, the sources by which the agent has forgotten what it was handed."""
@@ -98,10 +104,22 @@ class Hooks:
         self._now = now
         self._accounts = accounts
         self._late: set[asyncio.Future[None]] = set()
+        self._told: dict[tuple[str, ...], float] = {}
         self.folder = folder
 
     async def hook(self, caller: Caller, request: api.HookRequest) -> api.HookResponse:
-        """Store what a host reports. Raises InvalidError for what is no payload of a host, TooLargeError."""
+        """Store what a host reports. Raises InvalidError for what is no payload of a host, TooLargeError.
+
+        What is refused is counted: a host takes no notice of an error, and sends nothing twice.
+        """
+        try:
+            return await self._taken(caller, request)
+        except InvalidError as error:
+            if not request.trial:
+                await self._count(request.host, refusals.reason_of(error))
+            raise
+
+    async def _taken(self, caller: Caller, request: api.HookRequest) -> api.HookResponse:
         host = self._host(request.host)
         if len(request.data) > MAX_REPORT_BYTES:
             raise TooLargeError(
@@ -111,39 +129,80 @@ class Hooks:
         if request.process is not None and await asyncio.to_thread(descends, request.process, os.getpid()):
             return api.HookResponse(dropped=OURS)
         now = self._now()
-        sent = now if request.sent is None else min(request.sent, now)
+        sent = now if request.sent is None else max(0, min(request.sent, now))
 
-        def read() -> Report:
-            payload = payloads.cleaned(payloads.parsed(request.data), self._policy)
-            return Report(
-                host=host,
-                event=request.event,
-                sent=sent,
-                project=request.project or "",
-                payload=payload,
-                use_memory=request.use_memory,
-            )
+        def read() -> tuple[list[Report], bool]:
+            found, more = payloads.parsed(request.data)
+            return [
+                Report(
+                    host=host,
+                    event=request.event,
+                    sent=sent,
+                    project=request.project or "",
+                    payload=payloads.cleaned(payload, self._policy),
+                    use_memory=request.use_memory,
+                )
+                for payload in found
+            ], more
 
-        report = await off_loop(len(request.data), read)
-        there = await self._elsewhere(report, size=len(request.data))
+        reports, more = await off_loop(len(request.data), read)
+        if more and not request.trial:
+            await self._count(host, "not_json")
+        *others, last = reports
+        for report in others:  # each is as good as one that came alone, also when another is not
+            try:
+                await self._reported(caller, report, request)
+            except InvalidError as error:
+                await self._count(host, refusals.reason_of(error))
+        return await self._reported(caller, last, request)
+
+    async def _reported(self, caller: Caller, report: Report, request: api.HookRequest) -> api.HookResponse:
+        """Store one report of a request, and return what became of it."""
+        size = len(request.data)
+        there = await self._elsewhere(report, size=size)
         if there is not None:
-            answer: api.HookResponse = await there.call(caller, "hook", request)
+            alone = replace(request, data=json.dumps(report.payload).encode())
+            answer: api.HookResponse = await there.call(caller, "hook", alone)
             return answer
         if not request.trial:
             await self._switch.told(report)
         if not report.use_memory and not request.trial:
-            captured = await off_loop(len(request.data), partial(_normalised, report))
+            captured = await off_loop(size, partial(_normalised, report))
             tells = request.inject and captured.context == "session_start"
             return api.HookResponse(dropped=OFF, output=hosts.notice(report.host, OFF_NOTICE) if tells else "")
-        understood = await self.understood(report, size=len(request.data))
+        understood = await self.understood(report, size=size)
         if request.trial:
             return await self._tried(understood)
+        await self._count_dropped(report, understood.captured)
         stored = await self._stored(understood)
         if understood.captured.transcript is not None and not understood.clean:
             self._later(self._written(understood.captured, report))
-        if not request.inject or understood.captured.context is None:
+        if not request.inject or understood.captured.context is None or self._is_told(understood):
             return stored
         return replace(stored, output=await self._handed(understood, report))
+
+    def _is_told(self, understood: Understood) -> bool:
+        """Say whether what belongs to an event is handed over already, by the hook of another registration."""
+        event, now = understood.clean[0].event, time.monotonic()
+        about = [str(event.metadata.get(name, "")) for name in ("prompt_id", "turn_id", "source")]
+        told = (event.agent, event.session_id, str(understood.captured.context), event.text, *about)
+        seconds = self._policy.handing.twice_seconds
+        self._told = {key: at for key, at in self._told.items() if now - at < seconds}
+        again = told in self._told
+        self._told.setdefault(told, now)
+        return again
+
+    async def _count_dropped(self, report: Report, captured: Captured) -> None:
+        """Count a report of which nothing is stored although it may have held words."""
+        if captured.dropped in hosts.REFUSED and report.payload:
+            await self._count(report.host, captured.dropped)
+
+    async def _count(self, host: str, reason: str) -> None:
+        log.warning("hooks: refused host=%.40r reason=%s", host, reason)
+        try:
+            await asyncio.to_thread(refusals.count, self.folder, host, reason)
+        except OSError as error:  # the log has it
+            log.warning("hooks: the refusal is not counted error=%s", error.strerror)
 
     async def understood(self, report: Report, *, size: int) -> Understood:
         """Return a report of so many bytes as events. Raises InvalidError, TooLargeError where it cannot be stored."""
@@ -158,7 +217,11 @@ class Hooks:
 
     async def _spooled(self, report: Report, *, size: int) -> tuple[intake.Clean, ...]:
         await self._switch.told(report)
-        return (await self.understood(report, size=size)).clean if report.use_memory else ()
+        if not report.use_memory:
+            return ()
+        understood = await self.understood(report, size=size)
+        await self._count_dropped(report, understood.captured)
+        return understood.clean
 
     async def _elsewhere(self, report: Report, *, size: int) -> Served | None:
         """Return the application of another account where a report belongs to it, None where it belongs here."""
@@ -251,7 +314,7 @@ class Hooks:
     async def drain(self) -> int:
         """Store what waits in the spool, oldest first, and return how much that was.
 
-        A file goes when its events are stored. One that cannot be stored is put aside, and the log says so.
+        A file goes when its events are stored. One that cannot be stored is put aside and counted, and costs no other.
         """
         files = await asyncio.to_thread(spool.waiting, self.folder)
         for start in range(0, len(files), DRAINED):
@@ -259,34 +322,53 @@ class Hooks:
         return len(files)
 
     async def _drain(self, files: Sequence[Path]) -> None:
-        clean: list[intake.Clean] = []
-        done: list[Path] = []
+        read: list[tuple[Path, tuple[intake.Clean, ...]]] = []
         for path in files:
+            host = UNKNOWN_HOST
             try:
-                report = await asyncio.to_thread(spool.read, path)
+                report = await asyncio.to_thread(spool.read, path, now=self._now())
                 report = replace(report, host=self._host(report.host))
+                host = report.host
                 size = path.stat().st_size
                 there = await self._elsewhere(report, size=size)
                 if there is None:
-                    clean += await self._spooled(report, size=size)
+                    read.append((path, await self._spooled(report, size=size)))
                 else:
                     await there.take_report(report, size=size)
-            except InvalidError as error:
-                log.warning("spool: put aside name=%s code=%s", path.name, error.code)
-                await asyncio.to_thread(spool.refuse, path)
-            except (
-                UnavailableError,
-                CorruptError,
-                NotFoundError,
-            ) as error:  # another account's store
-                log.warning("spool: left for later name=%s code=%s", path.name, error.code)
+                    read.append((path, ()))
             except FileNotFoundError:
                 log.info("spool: gone before it was read name=%s", path.name)
-            else:
-                done.append(path)
-        await self._events.append(clean, learn=True)
-        for path in done:
+            except Exception as error:  # noqa: BLE001  # whatever a file holds, the next one is read
+                await self._set_aside(path, host, error)
+        try:
+            await self._store_read(read)
+        except NOT_THE_FILES:
+            raise
+        except Exception as error:  # noqa: BLE001  # as above: one of them, and the others are stored without it
+            log.warning("spool: stored one by one error=%s", type(error).__qualname__)
+            for path, clean in read:
+                try:
+                    await self._store_read([(path, clean)])
+                except Exception as error:  # noqa: BLE001  # as above
+                    await self._set_aside(path, UNKNOWN_HOST, error)
+
+    async def _store_read(self, read: Sequence[tuple[Path, tuple[intake.Clean, ...]]]) -> None:
+        await self._events.append([clean for _, cleaned in read for clean in cleaned], learn=True)
+        for path, _ in read:
             await asyncio.to_thread(spool.remove, path)
+
+    async def _set_aside(self, path: Path, host: str, error: Exception) -> None:
+        """Put a file aside that cannot be stored, and count it; leave it where the store cannot take it now."""
+        if isinstance(error, NOT_THE_FILES):
+            log.warning("spool: left for later name=%s error=%s", path.name, refusals.reason_of(error))
+            return
+        log.warning("spool: put aside name=%s error=%s", path.name, refusals.reason_of(error))
+        try:
+            await asyncio.to_thread(spool.refuse, path)
+        except OSError as refusal:
+            log.warning("spool: cannot be put aside name=%s error=%s", path.name, refusal.strerror)
+        else:
+            await self._count(host, refusals.reason_of(error))
 
     async def _stored(self, understood: Understood) -> api.HookResponse:
         if not understood.clean:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from scrubjay import api
+from scrubjay import api, refusals
 from scrubjay.api.caller import Caller
 from scrubjay.models import catalog, installed
 from scrubjay.models.runtime import Models
@@ -73,6 +73,9 @@ class Status:
             oldest=oldest,
             newest=newest,
             surfacing=await self._surfacing(),
+            refused_reports=len(
+                await asyncio.to_thread(refusals.counted, self._store.path.parent, now=self._store.clock())
+            ),
         )
 
     async def status(self, _caller: Caller, _: api.Nothing) -> api.StatusResponse:

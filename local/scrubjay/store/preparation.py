@@ -23,6 +23,7 @@ from typing import IO
 import msgspec
 
 from scrubjay.garbage import uncollected
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.store.received import Ready, ready, ready_chunk
 from scrubjay_shared import snapshot
 from scrubjay_shared.ops import OpType
@@ -61,7 +62,7 @@ class Child:
 
     def __init__(self) -> None:
         command = [sys.executable or "", "-P", "-m", __name__]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603  # our own
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, creationflags=NO_WINDOW)  # noqa: S603  # our own
         self.sending, self.receiving = asyncio.Lock(), asyncio.Lock()
         """Whoever has sent waits for the second at once: answers are received in the order of the requests."""
 

@@ -10,7 +10,7 @@ import http.client
 import json
 import os
 import re
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -38,6 +38,9 @@ from scrubjay_shared.errors import (
 )
 
 STOP_NAME = "stopped"
+STOP_PATH = "/v1/daemon/stop"
+"""The request by which the person has the daemon end; between its commands and it alone."""
+
 START_HINT = "scrubjay daemon start"
 LATE = "the daemon did not answer in time"
 LATE_HINT = "scrubjay daemon status says how it is; scrubjay daemon restart ends it and starts another"
@@ -299,7 +302,7 @@ class Client:
         connection = self._connection
         if connection is None or connection.sock is None:
             return None
-        if select.select([connection.sock], [], [], 0)[0]:
+        if _is_readable(connection.sock):
             self._drop()
             return None
         connection.sock.settimeout(timeout)
@@ -421,6 +424,13 @@ def path_of(template: str, **fields: str) -> str:
     return template.format_map(
         {name: value.replace(".", "%2E") if set(value) == {"."} else value for name, value in quoted.items()}
     )
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Say whether something waits to be read. (`select` itself fails at descriptors of 1,024 and more.)."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(0))
 
 
 def _exchange(connection: http.client.HTTPConnection, request: _Request) -> http.client.HTTPResponse:

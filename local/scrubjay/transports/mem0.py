@@ -7,6 +7,7 @@ That says the token, in `X-API-Key` as mem0's programs send it or in `Authorizat
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from scrubjay import api
+from scrubjay.hosts.fields import said
 from scrubjay.transports.http.guard import CALLER, OPERATION
 from scrubjay_io.bodies import bounded_body
 from scrubjay_shared.clock import Millis
@@ -46,10 +48,15 @@ TYPES = {"user": EventType.USER_MESSAGE, "assistant": EventType.ASSISTANT_MESSAG
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of a conversation."""
+    """One message of a conversation. Its content is a text, parts of which some are texts, or null beside calls."""
 
     role: str = "user"
-    content: str = ""
+    content: Any = ""
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+        return self.content if isinstance(self.content, str) else said(self.content)
 
 
 class Ids(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +74,7 @@ class Ids(msgspec.Struct, frozen=True, kw_only=True):
 class Add(Ids, frozen=True, kw_only=True):
     """The body of POST /memories."""
 
-    messages: str | list[Message]
+    messages: str | Message | list[Message]
     metadata: Json = msgspec.field(default_factory=dict)
     infer: bool = True
 
@@ -129,14 +136,15 @@ class Mem0:
         ids = asked.given()
         if not ids:
             raise InvalidError("At least one identifier (user_id, agent_id, run_id) is required.", hint="send user_id")
-        messages = [Message(content=asked.messages)] if isinstance(asked.messages, str) else asked.messages
+        given = [Message(content=asked.messages)] if isinstance(asked.messages, str) else asked.messages
+        messages = [one for one in (given if isinstance(given, list) else [given]) if one.text.strip()]
         if asked.infer:
             made = await self._learned(request, messages, ids)
         else:
             made = []
             about = {**asked.metadata, **ids, "via": VIA}
             for message in messages:
-                draft = MemoryDraft(content=message.content, metadata=about | {"role": message.role})
+                draft = MemoryDraft(content=message.text, metadata=about | {"role": message.role})
                 made.append((await self._call(request, "add", draft)).memory)
         return _json({"results": [{"id": one.id, "memory": one.content, "event": "ADD"} for one in made]})
 
@@ -148,12 +156,14 @@ class Mem0:
                 agent=ids.get("agent_id", VIA),
                 session_id=ids.get("run_id") or f"{VIA}/{ids.get('user_id', '')}",
                 type=TYPES[message.role],
-                text=message.content,
+                text=message.text,
                 metadata={**ids, "via": VIA},
             )
             for message in messages
             if message.role in TYPES
         )
+        if not drafts:
+            return []
         await self._call(request, "ingest", api.IngestRequest(events=drafts))
         await self._call(request, "settle", api.SettleRequest(timeout_ms=LEARN_MS))
         page: api.ListResponse = await self._call(request, "list", api.ListRequest(since=began, limit=PAGE))
@@ -173,9 +183,12 @@ class Mem0:
         ids = _ids(request.query_params)
         limit = _whole(request.query_params.get("top_k") or request.query_params.get("limit"))
         found: list[Json] = []
-        async for memory in self._memories(request):
-            if _fits(memory, ids) and len(found) < limit:
-                found.append(_shown(memory))
+        async with contextlib.aclosing(self._memories(request)) as memories:
+            async for memory in memories:
+                if len(found) == limit:
+                    break
+                if _fits(memory, ids):
+                    found.append(_shown(memory))
         return _json({"results": found})
 
     async def _search(self, request: Request) -> Response:
@@ -185,12 +198,15 @@ class Mem0:
         most = min(limit * OVER if ids else limit, self._policy.work.recalled_hits)
         question = api.RecallRequest(query=asked.query, limit=max(most, 1), kinds=("memory",), max_tokens=100_000)
         answer: api.RecallResponse = await self._call(request, "recall", question)
+        here = await self._service.store.read(lambda q: q.memories.by_id([hit.id for hit in answer.hits]))
         results: list[Json] = []
         for hit in answer.hits:
             score = hit.score if hit.confidence is None else hit.confidence
             if len(results) >= limit or (asked.threshold is not None and score < asked.threshold):
                 continue
-            memory = (await self._call(request, "get", api.RefRequest(ref=hit.id))).memory
+            memory = here.get(hit.id)
+            if memory is None:  # it is another account's
+                memory = (await self._call(request, "get", api.RefRequest(ref=hit.id))).memory
             if _fits(memory, ids):
                 results.append(_shown(memory) | {"score": score})
         return _json({"results": results})

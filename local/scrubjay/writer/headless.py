@@ -13,13 +13,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
 from scrubjay.policy import WriterPolicy
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.writer.agents import CWD, HOME, Agent, Run, usage_of, written
 from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownError, Written
 from scrubjay_shared.errors import DeniedError, NotFoundError, TooManyError
@@ -80,6 +81,7 @@ class AgentWriter:
                     cwd=folder / CWD,
                     env={**self._environ, **QUIET, **run.environ, **HOOK_OFF},
                     start_new_session=sys.platform != "win32",
+                    creationflags=NO_WINDOW,
                 )
             except OSError as error:
                 raise NotReachedError(
@@ -144,7 +146,27 @@ def _prepare(folder: Path, run: Run) -> None:
     for name, target in run.links.items():
         (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(target).is_file():
-            (folder / name).symlink_to(target)
+            _lead(folder / name, Path(target))
+
+
+def _lead(link: Path, target: Path) -> None:
+    """Have a name lead to a file of the agent's. Windows lets few make symbolic links, and hard ones on one disk only.
+
+    Raises NotReachedError where there is no way.
+    """
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: link.symlink_to(target),
+        lambda: link.hardlink_to(target),
+        lambda: shutil.copyfile(target, link),
+    )
+    for way in ways:
+        try:
+            way()
+        except OSError as error:
+            reason = error.strerror
+        else:
+            return
+    raise NotReachedError(f"{target} cannot be given to the agent ({reason})", hint="see that it can be read")
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

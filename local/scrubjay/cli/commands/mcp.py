@@ -36,5 +36,9 @@ def run(line: Namespace) -> None:
 
         folder = str(invocation.settings_of(line).data_dir)
     path = f"/mcp/{line.toolset}" if line.toolset else "/mcp"
-    serving = bridge.Bridge(folder, path, os.getcwd(), sys.stdout.buffer, lambda: bridge.start_daemon(folder))  # noqa: PTH109  # pathlib takes as long as half of the interpreter
+    try:
+        project = os.getcwd()  # noqa: PTH109  # pathlib takes as long as half of the interpreter
+    except OSError:  # a worktree that was removed under its agent: the session goes on without a project
+        project = ""
+    serving = bridge.Bridge(folder, path, project, sys.stdout.buffer, lambda: bridge.start_daemon(folder))
     serving.run(sys.stdin.buffer)

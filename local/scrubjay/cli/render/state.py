@@ -46,6 +46,7 @@ def stats(found: StatsResponse) -> Text:
         ("embedded", f"{found.embedded:,}" + (f" in {found.space}" if found.space else "")),
         ("waiting", ", ".join(part for part in waiting if part)),
         ("refused", refused(found.refused)),
+        ("not kept", counted(found.refused_reports, "report") + " of hooks" if found.refused_reports else ""),
         ("surfaced", surfaced(found.surfacing)),
         ("ops", f"{found.ops:,}"),
         ("file", f"{size(found.file_bytes)}, schema {found.schema_version}"),
@@ -160,7 +161,8 @@ def job_runs(found: Sequence[JobRun]) -> RenderableType:
     """Return how the last runs of jobs went."""
     table = table_of("started", "job", "took", "result")
     for ran in found:
-        table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms", ran.error or "ok")
+        waited = f" after {ran.waited_ms:,} ms for the run before" if ran.waited_ms > ran.ms else ""
+        table.add_row(times.moment(ran.started), ran.job, f"{ran.ms:,} ms{waited}", ran.error or "ok")
     return table if found else Text("no job has run yet")
 
 

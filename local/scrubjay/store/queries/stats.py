@@ -14,12 +14,16 @@ from scrubjay_shared.errors import InvalidError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """One run of a background job. `started` is in UTC milliseconds; `error` is a code, None when it went well."""
+    """One run of a background job. `started` is in UTC milliseconds; `error` is a code, None when it went well.
+
+    `waited_ms` is how long a run that was asked for waited for the one under way; it is not kept.
+    """
 
     job: str
     started: Millis
     ms: int
     error: str | None
+    waited_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,10 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 
+from scrubjay.api.caller import Principal
 from scrubjay.api.operations import OPERATIONS, Operation
 from scrubjay.policy import DEFAULT, MemoryPolicy
+from scrubjay.transports.client import STOP_PATH
 from scrubjay.transports.http.decoding import read_plain
 from scrubjay.transports.http.endpoint import JSON, Endpoint, FixedPaths, header, respond
 from scrubjay.transports.http.guard import CALLER, OPERATION, REQUEST_ID, Guard, explained
@@ -25,9 +27,11 @@ from scrubjay.transports.http.routes import PLUGIN_PATH, ROUTES
 from scrubjay.transports.http.routes import Route as Path
 from scrubjay.transports.mem0 import Mem0
 from scrubjay_io.bodies import bounded
-from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
@@ -52,13 +56,14 @@ def create_app(
     policy: MemoryPolicy = DEFAULT,
     plugins: Plugins | None = None,
     mcp: McpMount | None = None,
+    stop: Callable[[], None] | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open service; opening and closing that is the caller's.
 
     Whoever sends `token` is the person, whoever sends `agent_token` an agent, whoever sends `hook_token` an agent's
     host. `instance` names this run to clients, `plugins` run the operations of other packages, `mcp` serves the tools
-    of agents. `app.state.ready` is what /readyz tells, unless the store stopped writing; the caller takes it back when
-    it begins to stop.
+    of agents, `stop` has the daemon end as it does at a signal. `app.state.ready` is what /readyz tells, unless the
+    store stopped writing; the caller takes it back when it begins to stop.
     """
     by_path: dict[str, dict[str, tuple[Operation, Path]]] = {}
     for path in ROUTES:
@@ -75,6 +80,14 @@ def create_app(
     async def openapi(_: Request) -> Response:
         return Response(await asyncio.to_thread(described), media_type=JSON)
 
+    async def stopping(request: Request) -> Response:
+        if request.scope[CALLER].principal is not Principal.PERSON:
+            raise DeniedError("only the person may stop the daemon", hint="scrubjay daemon stop")
+        request.scope[OPERATION] = "stop"
+        assert stop is not None  # noqa: S101  # or there is no such route
+        stop()
+        return _json({"stopping": True, "instance": instance})
+
     app = Starlette(
         routes=[
             *(Route(path, endpoint, methods=list(endpoint.methods)) for path, endpoint in endpoints.items()),
@@ -82,6 +95,7 @@ def create_app(
             Route(OLD_PLUGIN_PATH, _PluginEndpoint(service, plugins, policy), methods=["POST"]),
             *([] if mcp is None else [Route(path, mcp) for path in MCP_PATHS]),
             *Mem0(service, policy).routes(),
+            *([] if stop is None else [Route(STOP_PATH, stopping, methods=["POST"])]),
             Route("/healthz", healthz),
             Route("/readyz", partial(_readyz, service, instance)),
             Route("/openapi.json", openapi),

@@ -14,11 +14,13 @@ import sys
 import threading
 import time
 
+from scrubjay.spawning import NO_WINDOW
 from scrubjay.transports import one_request
+from scrubjay.transports.mcp import messages
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` for it would cost a tenth of the start
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO
 
 AGENT_TOKEN_NAME = "agent_token"  # noqa: S105  # a file's name
@@ -83,17 +85,20 @@ class Bridge:
 
     def _pass_on(self, line: bytes) -> None:
         try:
-            message = json.loads(line)
+            message, data = messages.read(line.strip())
         except (ValueError, RecursionError):
-            self._fail(None, PARSE_ERROR, "a message is one line of JSON")
+            self._fail(messages.number_in(line), PARSE_ERROR, "a message is one line of JSON")
             return
         if not isinstance(message, dict):
             self._fail(None, PARSE_ERROR, "a message is one JSON object: batches are not part of the protocol")
             return
         number = message.get("id")
+        if "id" in message and not messages.is_number(number):
+            # The SDK takes such a message for one that wants no answer.
+            data = messages.encoded(message | {"id": json.dumps(number)})
         headers: dict[bytes, bytes] = {}
         try:
-            status, body = self._posted(line.strip(), self._headers(message), headers)
+            status, body = self._posted(data, self._headers(message), headers)
         except AwayError as error:
             self._fail(number, AWAY, AWAY_TEXT.format(error.command))
             return
@@ -110,8 +115,10 @@ class Bridge:
         if b"problem+json" in headers.get(b"content-type", b""):
             told = json.loads(body)
             self._fail(number, AWAY, f"{told.get('detail', status)}. {told.get('hint', '')}".rstrip())
-        else:
+        elif status == 200 and messages.is_number(number) and b'"error":' not in body:
             self._write(body)
+        else:
+            self._write(messages.encoded(_answered(json.loads(body), message)))
 
     def _headers(self, message: dict[str, Any]) -> str:
         params = message.get("params")
@@ -195,6 +202,16 @@ class Bridge:
             self._out.flush()
 
 
+def _answered(answer: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer with the number of the message, which the SDK leaves out of some errors, and with a hint."""
+    params, error = message.get("params"), answer.get("error")
+    given = params.get("arguments") if isinstance(params, dict) else None
+    if isinstance(error, dict) and given is not None and not isinstance(given, dict):
+        error = error | {"message": f"{error.get('message')}: `arguments` is an object, by the names of the arguments"}
+        answer = answer | {"error": error}
+    return answer | {"id": message["id"]}
+
+
 def quoted(text: str) -> str:
     """Return a text percent-encoded, as our headers have it.
 
@@ -220,17 +237,27 @@ def stopped_by_hand(data_dir: str) -> bool:
         stopped = os.stat(f"{data_dir}/{STOP_NAME}").st_mtime  # noqa: PTH116  # as above
     except OSError:
         return False
-    clock = getattr(time, "CLOCK_BOOTTIME", None)
-    up = time.monotonic() if clock is None else time.clock_gettime(clock)
+    up = uptime()
     return stopped > time.time() - up and not os.path.exists(f"{data_dir}/{one_request.RECORD_NAME}")  # noqa: PTH110  # as above
 
 
-def start_daemon(data_dir: str) -> None:
-    """Start the daemon of a data folder, and do not wait for it."""
+def uptime() -> float:
+    """Return the seconds since the machine started, those in which it slept included.
+
+    Linux counts them by CLOCK_BOOTTIME. On macOS CLOCK_MONOTONIC does, and `time.monotonic` stands still in sleep.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+    return time.monotonic() if clock is None else time.clock_gettime(clock)  # Windows has but that one, and it counts
+
+
+def start_daemon(data_dir: str, flags: Sequence[str] = ()) -> None:
+    """Start the daemon of a data folder, and do not wait for it. `flags` name its home, where the command line did."""
     import subprocess  # noqa: PLC0415  # a daemon that runs needs no start, and this takes as long as all the rest
 
     environ = os.environ | {"SCRUBJAY_DATA_DIR": data_dir}
-    command = [sys.executable, "-P", "-m", "scrubjay.cli", "daemon", "start"]
+    command = [sys.executable, "-P", "-m", "scrubjay.cli", *flags, "daemon", "start"]
     quiet = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ)  # noqa: S603  # our own module
+    process = subprocess.Popen(  # noqa: S603  # our own module
+        command, stdin=quiet, stdout=quiet, stderr=quiet, env=environ, creationflags=NO_WINDOW
+    )
     threading.Thread(target=process.wait, daemon=True).start()

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from scrubjay.plugins import unloadable
 from scrubjay.transports.http.endpoint import header
 from scrubjay.transports.http.guard import CALLER, OPERATION, agent_of
+from scrubjay.transports.mcp import messages
 from scrubjay.transports.mcp.clients import as_called_by, client_of, initializing, session_of
 from scrubjay_io.bodies import bounded
 from scrubjay_shared.errors import UnavailableError
@@ -35,6 +36,10 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 """Of one message: a hundred times the longest that a model writes."""
 
 
+MENDED_BYTES = 64 * 1024
+"""Of a message that is read here to be mended: microseconds. The bridge of `scrubjay mcp` has mended all of its own."""
+
+
 class McpMount:
     """The MCP servers of one daemon, by their paths. Nothing of them is loaded before the first request."""
 
@@ -45,6 +50,7 @@ class McpMount:
         self._apps: Mapping[str, ASGIApp] | None = None
         self._loading = asyncio.Lock()
         self._closing = asyncio.Event()
+        self._started: asyncio.Future[Mapping[str, ASGIApp]] | None = None
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,6 +62,9 @@ class McpMount:
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
         body = await bounded(receive, header(scope, b"content-length"), MAX_BODY_BYTES)
+        if len(body) <= MENDED_BYTES:
+            with contextlib.suppress(ValueError, RecursionError):  # what is no JSON, the SDK refuses in its own words
+                _, body = messages.read(body)
         apps = await self._loaded()
         app = apps.get(path)
         if app is None:
@@ -72,11 +81,12 @@ class McpMount:
             if self._closing.is_set():
                 raise UnavailableError("the daemon is stopping", hint="scrubjay daemon start starts it again")
             if self._apps is None:
-                servers = await asyncio.to_thread(self._load)
-                started = asyncio.get_running_loop().create_future()
-                self._running = asyncio.create_task(self._run(servers, started))
-                await started
-                self._apps = {path: server.handle for path, server in servers.items()}
+                if self._started is None or self._started.done():  # not yet, or the last start failed
+                    servers = await asyncio.to_thread(self._load)
+                    self._started = asyncio.get_running_loop().create_future()
+                    self._running = asyncio.create_task(self._run(servers, self._started))
+                # Raises what kept a server from starting. Whoever leaves meanwhile does not take the start along.
+                self._apps = await asyncio.shield(self._started)
             return self._apps
 
     def _load(self) -> Any:
@@ -92,13 +102,18 @@ class McpMount:
             policy=self._policy,
         )
 
-    async def _run(self, servers: Mapping[str, Any], started: asyncio.Future[None]) -> None:
+    async def _run(self, servers: Mapping[str, Any], started: asyncio.Future[Mapping[str, ASGIApp]]) -> None:
         """Serve until `close`: the SDK wants its servers left by the task that entered them."""
-        async with contextlib.AsyncExitStack() as stack:
-            for server in servers.values():
-                await stack.enter_async_context(server.running())
-            started.set_result(None)
-            await self._closing.wait()
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                for server in servers.values():
+                    await stack.enter_async_context(server.running())
+                started.set_result({path: server.handle for path, server in servers.items()})
+                await self._closing.wait()
+        except Exception as error:  # whoever waits for the start is told, and not kept waiting
+            if started.done():
+                raise
+            started.set_exception(error)
 
     async def close(self) -> None:
         """End what was loaded. A second call does nothing."""
