@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -297,9 +298,15 @@ def _git(common: str, *words: str) -> str:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a small file; "" for one that is not there or cannot be read."""
+    """Return the text of a small file; "" for one that is not there or cannot be read.
+
+    A pipe or a device, which an archive may hold as well, would be waited for.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return ""
             return file.read(MOST_BYTES).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""

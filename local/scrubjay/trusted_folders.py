@@ -11,12 +11,14 @@ known take the first folder that claims each, as they did before folders were as
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from scrubjay import projects
 from scrubjay_io import private_files
 from scrubjay_shared.errors import CorruptError
 
@@ -55,11 +57,17 @@ def judge(
     `is_known` is whether anything is stored under the project, `is_new` whether no folder of it was ever asked about;
     `is_listed` whether git's folder holds the checkout or lists it as a worktree.
     """
+    if projects.is_folder(claim.project):  # a folder speaks for itself: only its own repository lets others in
+        return FolderState.TRUSTED if _is_of(claim, claim.project) and is_listed() else FolderState.WAITING
     of_project = [one for one in claims if one.project == claim.project]
-    if not is_known or (is_new and not of_project):
+    if not of_project and (is_new or not is_known):
         return FolderState.TRUSTED
     beside = any(one.state is FolderState.TRUSTED and one.common == claim.common for one in of_project)
     return FolderState.TRUSTED if beside and is_listed() else FolderState.WAITING
+
+
+def _is_of(claim: Claim, folder: str) -> bool:
+    return os.path.dirname(claim.common) == folder  # noqa: PTH120 - strings, as in `checkouts`
 
 
 class TrustedFolders:
@@ -111,24 +119,34 @@ class TrustedFolders:
             found = (self._claims.get((folder, name)) for name in names)
             return next((one.project for one in found if one and one.state is FolderState.TRUSTED), None)
 
-    def awaits(self, folder: str) -> str | None:
-        """Return the project that a folder claims while that waits for the person, else None."""
+    def is_asked_about(self, folder: str) -> bool:
+        """Say whether a folder ever claimed a project."""
         with self._lock:
-            waiting = (one for one in self._claims.values() if one.state is FolderState.WAITING)
-            return next((one.project for one in waiting if one.folder == folder), None)
+            return any(one.folder == folder for one in self._claims.values())
 
     def claims(self) -> tuple[Claim, ...]:
         """Return all claims, by folder."""
         with self._lock:
             return tuple(sorted(self._claims.values(), key=lambda one: (one.folder, one.project)))
 
-    def decide(self, folder: str, state: FolderState) -> tuple[Claim, ...]:
-        """Set what becomes of every claim of a folder. Returns them; none where the folder never claimed a project."""
+    def decide(self, folder: str, state: FolderState, names: Collection[str] | None) -> tuple[Claim, ...]:
+        """Set what becomes of a folder's claims. Returns those; none where the folder never claimed a project.
+
+        A yes is for what the folder claims now, which is among `names`, and for no claim that it made before; of a
+        folder that is gone (None) for all that wait. A no is for all.
+        """
+
+        def is_meant(claim: Claim) -> bool:
+            if state is FolderState.REFUSED:
+                return True
+            return claim.state is FolderState.WAITING if names is None else claim.project in names
+
         with self._lock:
-            found = tuple(replace(one, state=state) for one in self._claims.values() if one.folder == folder)
-            for one in found:
+            found = [one for one in self._claims.values() if one.folder == folder and is_meant(one)]
+            decided = tuple(replace(one, state=state) for one in found)
+            for one in decided:
                 self._put(one)
-            return found
+            return decided
 
     def tell(self, folder: str, project: str) -> bool:
         """Say whether the person is to be asked about a waiting claim now: at the first start there, and only then."""

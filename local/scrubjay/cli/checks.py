@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -324,10 +325,11 @@ def projects(chosen: Settings) -> Iterator[Check]:
         yield fail("projects", error.message, error.hint, CorruptError)
         return
     for one in waiting:
+        folder = shlex.quote(one.folder)
         yield warn(
             "projects",
             f"{one.folder} says that it is of {one.project}; till you say so it is a project of its own",
-            f"scrubjay projects trust {one.folder}, or scrubjay projects refuse {one.folder}",
+            f"scrubjay projects trust {folder}, or scrubjay projects refuse {folder}",
         )
 
 

@@ -62,7 +62,7 @@ class Forgetting:
 
         def work(tx: Transaction) -> api.ForgetResponse:
             if event_id is not None:
-                return forget_events(tx, [event_id], for_good=request.for_good)
+                return _forget_events(tx, [event_id], for_good=request.for_good)
             access.check_forget(caller, tx.queries.memories.get(memory_id))
             return _forget_memory(tx, memory_id, found, keep=request.keep_sources)
 
@@ -293,7 +293,7 @@ def _erase(tx: Transaction, memory_id: str, refusal: Refusal | None = None) -> l
     return [memory_id, *inside]
 
 
-def forget_events(tx: Transaction, event_ids: Sequence[str], *, for_good: bool) -> api.ForgetResponse:
+def _forget_events(tx: Transaction, event_ids: Sequence[str], *, for_good: bool) -> api.ForgetResponse:
     """Forget whole events, the grips on them, and the memories that rest on them alone."""
     gone: list[str] = []
     quoting: dict[str, None] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,8 +56,11 @@ class ProjectNames:
         project = projects.chosen(names, folder, self._is_known)
         if found is None:
             return Place(project=project, branch=branch)
-        if project in {found.top, folder, os.path.realpath(folder)}:  # its own path, a claim that waits or not
-            return Place(project=project, branch=branch, folder=found.top, claimed=self._folders.awaits(found.top))
+        own = {found.top, folder, os.path.realpath(folder)}
+        if project in own and self._folders.is_asked_about(found.top):  # by itself for as long as its claim waits
+            project = next((name for name in names if name not in own and self._is_known(name)), project)
+        if project in own:
+            return Place(project=project, branch=branch)
         claim = Claim(folder=found.top, common=found.common, project=project)
         state = self._folders.state_of(claim, is_known=self._is_known(project), is_listed=lambda: holds(found))
         if state is FolderState.TRUSTED:
@@ -72,11 +76,11 @@ class ProjectNames:
         place = await self.place(folder)
         if place.claimed is None or not await asyncio.to_thread(self._folders.tell, place.folder, place.claimed):
             return ""
-        top, claimed = redaction.defused(place.folder), redaction.defused(place.claimed)
+        top, claimed = _shown(place.folder), _shown(place.claimed)
         return (
             f"scrubjay: the folder {top} says that it is of the project {claimed}, which is known from another folder."
-            " Until the person says so it is a project of its own, and is given nothing of that one. If it is yours,"
-            f" run: scrubjay projects trust '{top}'"
+            " Until the person says so it is a project of its own, and is given nothing of that one. Only the person"
+            f" can say whether it is theirs, by running: scrubjay projects trust {shlex.quote(top)}"
         )
 
     async def caller(self, caller: Caller) -> Caller:
@@ -108,3 +112,8 @@ class ProjectNames:
             return drafts
         places = {folder: (await self.place(folder)).project for folder in sorted(folders)}
         return tuple(replace(draft, project=places.get(draft.project or "", draft.project)) for draft in drafts)
+
+
+def _shown(name: str) -> str:
+    """Return a stranger's name in which nothing begins a line, is no sign at all, or speaks as a tag."""
+    return redaction.defused("".join(each if each.isprintable() else "?" for each in name))

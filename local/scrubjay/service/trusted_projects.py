@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrubjay import api
 from scrubjay.checkouts import absolute, looked_up
 from scrubjay.ingest import intake
-from scrubjay.service.forget import forget_events
+from scrubjay.service import archive_words
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
 from scrubjay_shared.errors import NotFoundError
@@ -42,9 +42,10 @@ class TrustedProjects:
         Raises NotFoundError for a folder that claims nothing.
         """
         folder = absolute(intake.valid(request.folder))
-        found = (await asyncio.to_thread(looked_up, folder)).checkout
+        names, _, found = await asyncio.to_thread(looked_up, folder)
         top = folder if found is None else found.top
-        decided = self._folders.decide(top, FolderState.TRUSTED if request.trusted else FolderState.REFUSED)
+        state = FolderState.TRUSTED if request.trusted else FolderState.REFUSED
+        decided = self._folders.decide(top, state, None if found is None else names)
         if not decided:
             raise NotFoundError(
                 f"{top} claims no project that is known here, so there is nothing to say of it",
@@ -94,16 +95,35 @@ def _move_events(tx: Transaction, own: str, project: str) -> int:
     copies = [replace(event, id="", project=project, dedupe_key=f"moved:{event.id}") for event in events]
     there = dict(zip((event.id for event in events), tx.events.append(copies, learn=False), strict=True))
     grips = {grip.id: grip for event_id in there for grip in tx.queries.grips.over(event_id, None)}
+    moved = {one: found for one, grip in grips.items() if (found := _moved_grips(tx, grip, there))}
     tx.memories.write(
-        [
-            MemoryWrite(memory_id=grip.memory_id, fields={}, grips=(_moved_grip(grip, there, tx.new_id()),))
-            for grip in grips.values()
-            if grip.event_id_start in there and grip.event_id_end in there
-        ]
+        [MemoryWrite(memory_id=grips[one].memory_id, fields={}, grips=found) for one, found in moved.items()]
     )
-    forget_events(tx, list(there), for_good=False)
+    for one in moved:  # its memory rests on the new ones
+        tx.forget.grip(grips[one])
+    for event_id in there:
+        tx.forget.event(event_id)
+    about = dict.fromkeys(grips[one].memory_id for one in moved)
+    archive_words.rewrite(tx, [one for one in about if tx.queries.memories.is_archive(one)])
+    tx.forget.erase_traces()
     return len(events)
 
 
-def _moved_grip(grip: Grip, there: dict[str, str], new_id: str) -> Grip:
-    return replace(grip, id=new_id, event_id_start=there[grip.event_id_start], event_id_end=there[grip.event_id_end])
+def _moved_grips(tx: Transaction, grip: Grip, there: dict[str, str]) -> tuple[Grip, ...]:
+    """Return what a grip covers, one for each event: those of `there` by their copies, others where they are.
+
+    One over several events would cover the erased ones, too, which stand between the copies in time.
+    """
+    if grip.event_id_start == grip.event_id_end:
+        return (_replaced(tx, grip, there[grip.event_id_start]),)
+    found = []
+    for event_id, spans in tx.queries.grips.passages([grip]).items():
+        text = tx.queries.events.by_id([event_id])[event_id].text
+        for start, end in spans:
+            part = replace(grip, excerpt=text[start:end], span_start=start, span_end=end)
+            found.append(_replaced(tx, part, there.get(event_id, event_id)))
+    return tuple(found)
+
+
+def _replaced(tx: Transaction, grip: Grip, event_id: str) -> Grip:
+    return replace(grip, id=tx.new_id(), event_id_start=event_id, event_id_end=event_id)
