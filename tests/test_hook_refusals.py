@@ -278,6 +278,44 @@ def test_refusals_are_bounded_and_forgotten_after_a_month(tmp_path: Path) -> Non
     assert refusals.counted(tmp_path, now=now + (refusals.DAYS + 1) * 86_400_000) == []
 
 
+@pytest.mark.parametrize("kind", ["digits", "bytes", "pipe", "folder"])
+def test_a_count_that_is_damaged_stops_neither_hooks_nor_the_doctor(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / refusals.FILE_NAME
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"9" * 5_000 + b" codex not_json\n" if kind == "digits" else bytes(range(256)) * 9)
+
+    with contextlib.suppress(UnreadableError, OSError):
+        kept_by_the_hook(tmp_path, {"event": EVENT, "sent": "1", "project": "/p"}, raw("Kept.") + b'{"cut')
+
+    assert [spool.read(path, now=NOW).payload["prompt"] for path in spool.waiting(tmp_path)] == ["Kept."]
+    counted = refusals.counted(tmp_path, now=NOW)
+    assert [one.reason for one in counted] == ([] if kind in {"pipe", "folder"} else ["not_json"])
+
+
+def test_of_several_reports_one_that_cannot_be_kept_costs_no_other(tmp_path: Path) -> None:
+    deep = raw("Deep.").replace(b'"/p"', b'{"a":' * 90 + b"1" + b"}" * 90)
+
+    with contextlib.suppress(InvalidError):
+        kept_by_the_hook(tmp_path, {"event": EVENT, "sent": "1", "project": "/p"}, deep + raw("Kept."))
+
+    assert "Kept." in [spool.read(path, now=NOW).payload["prompt"] for path in spool.waiting(tmp_path)]
+
+
+@pytest.mark.parametrize("part", ["{}", "[x", '["', '{"a":"\\."}', '[{"a":1},', "x [", "\0", "[]"])
+def test_a_payload_is_read_in_linear_time(part: str) -> None:
+    data = part.encode() * (512 * 1024 // len(part))
+    began = time.process_time()
+
+    with contextlib.suppress(UnreadableError):
+        payloads.parsed(data)
+
+    assert time.process_time() - began < 3
+
+
 # The spool
 
 

@@ -263,6 +263,7 @@ def test_a_hook_starts_a_daemon_that_was_killed_and_its_event_arrives(tmp_path: 
         ("nothing", 0),
         ("a stop by the person", 0),
         ("a start just now", 0),
+        ("a start in the future", 1),  # the clock was set back since
         ("a daemon that is busy", 0),
     ],
 )
@@ -277,6 +278,9 @@ def test_a_daemon_is_started_once_and_only_where_one_is_missed(
         (tmp_path / "stopped").touch()
     if plant == "a start just now":
         (tmp_path / "hook_start").touch()
+    if plant == "a start in the future":
+        (tmp_path / "hook_start").touch()
+        os.utime(tmp_path / "hook_start", (time.time() + 9e6,) * 2)
     if plant == "a daemon that is busy":
         monkeypatch.setattr("scrubjay.transports.client.discover", busy)
 

@@ -24,6 +24,9 @@ DAYS = 30
 
 _NAME_CHARS = 40
 
+_TIME_DIGITS = 15
+"""Of a time in milliseconds, until the year 33658: a longer number is damage."""
+
 
 class Refusal:
     """One report that was refused: when (UTC milliseconds), of which host, and why, in a word."""
@@ -37,9 +40,10 @@ class Refusal:
 def count(data_dir: str | Path, host: str, reason: str) -> None:
     """Note that a report of a host was refused. Raises OSError where the disk takes nothing at all."""
     path = f"{data_dir}/{FILE_NAME}"
-    line = f"{time.time_ns() // 1_000_000} {_word(host)} {_word(reason)}\n".encode()
+    # The line before may be torn, by a disk that was full.
+    line = f"\n{time.time_ns() // 1_000_000} {_word(host)} {_word(reason)}\n".encode()
     # One short write at the end of a file: other processes' lines come before or after it, never amid it.
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0), 0o600)
     try:
         os.write(descriptor, line)
         full = os.fstat(descriptor).st_size > MOST_BYTES
@@ -53,15 +57,17 @@ def counted(data_dir: str | Path, *, now: int) -> list[Refusal]:
     """Return what was refused in the last days, oldest first."""
     since, found = now - DAYS * 86_400_000, []
     for name in (f"{FILE_NAME}.old", FILE_NAME):
+        if not os.path.isfile(f"{data_dir}/{name}"):  # noqa: PTH113  # nothing was refused yet; a pipe is waited for
+            continue
         try:
             with open(f"{data_dir}/{name}", encoding="ascii", errors="replace") as file:  # noqa: PTH123  # as above
                 lines = file.read(2 * MOST_BYTES).splitlines()
-        except OSError:  # nothing was refused yet
+        except OSError:
             continue
         for line in lines:
             ts, _, rest = line.partition(" ")
             host, _, reason = rest.partition(" ")
-            if ts.isdecimal() and reason and int(ts) >= since:
+            if ts.isdecimal() and len(ts) <= _TIME_DIGITS and reason and int(ts) >= since:
                 found.append(Refusal(int(ts), host, reason))
     return found
 

@@ -49,12 +49,19 @@ def _kept(folder: str, host: str, fields: Mapping[str, str], payload: bytes) -> 
     from scrubjay.ingest import payloads  # noqa: PLC0415  # as above
 
     found, more = payloads.parsed(payload)
+    use_memory = fields.get("use_memory") != "false"
+    failed: Exception | None = None
+    for told in found if use_memory else [{"session_id": hosts.session_of(each)} for each in found]:
+        report = spool.Report(host=host, event=fields["event"], sent=int(fields["sent"]), project=fields["project"],
+                              payload=told, use_memory=use_memory)  # fmt: skip
+        try:
+            spool.write(folder, report)
+        except Exception as error:  # noqa: BLE001  # one that cannot be kept costs no other, and is told below
+            failed = error
+    if failed is not None:
+        raise failed
     if more:
         refusals.count(folder, host, "not_json")
-    use_memory = fields.get("use_memory") != "false"
-    for told in found if use_memory else [{"session_id": hosts.session_of(each)} for each in found]:
-        spool.write(folder, spool.Report(host=host, event=fields["event"], sent=int(fields["sent"]),
-                                         project=fields["project"], payload=told, use_memory=use_memory))  # fmt: skip
 
 
 def _start(data_dir: str, flags: list[str]) -> None:
@@ -67,7 +74,8 @@ def _start(data_dir: str, flags: list[str]) -> None:
 
     folder = Path(data_dir)
     marker = folder / STARTED_NAME
-    just_now = marker.exists() and time.time() - marker.stat().st_mtime < PATIENCE_SECONDS
+    # A time to come is of a clock that was set back since.
+    just_now = marker.exists() and 0 <= time.time() - marker.stat().st_mtime < PATIENCE_SECONDS
     if just_now or not (folder / STORE_NAME).exists() or bridge.stopped_by_hand(data_dir):
         return
     try:

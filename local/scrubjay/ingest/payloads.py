@@ -26,8 +26,14 @@ _IDENTIFIER_CHARS = 4_096
 _LONE_BACKSLASH = re.compile(r'(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\')
 """A backslash that begins no escape of JSON, where the first group is empty: hosts paste paths and patterns raw."""
 
-_SPACE = " \t\r\n\0\ufeff"
+_SPACE = re.compile("[ \t\r\n\0\ufeff]*")
 """What may stand between two payloads: some hosts end each with a zero byte, or begin each with a byte order mark."""
+
+
+_BEGINNING = re.compile(r"[{\[]")
+
+MOST_STRAYS = 100
+"""Brackets in a payload that begin no value: a line of a log has some, and each that fails costs a look at all."""
 
 
 class UnreadableError(InvalidError):
@@ -60,7 +66,7 @@ def _read(text: str) -> tuple[list[Json], str]:
     """Return the objects in a text, and in a word why what follows them could not be read."""
     decoder = json.JSONDecoder(strict=False)
     found: list[Json] = []
-    escaped, at = False, _next(text, 0)
+    escaped, strays, at = False, 0, _next(text, 0)
     while at < len(text):
         try:
             value, at = decoder.raw_decode(text, at)
@@ -70,7 +76,8 @@ def _read(text: str) -> tuple[list[Json], str]:
             if not escaped:
                 text, at, escaped = _LONE_BACKSLASH.sub(_escaped, text[at:]), 0, True
                 continue
-            if text[at] == "{":
+            strays += 1
+            if text[at] == "{" or strays > MOST_STRAYS:
                 return found, "not_json"
             at += 1  # a bracket of a line of a log, or a list that breaks off: its whole members count
         else:
@@ -81,10 +88,11 @@ def _read(text: str) -> tuple[list[Json], str]:
 
 def _next(text: str, at: int) -> int:
     """Return where the next value begins; what is no beginning of an object or a list is skipped."""
-    begin = len(text) - len(text[at:].lstrip(_SPACE))
+    begin = found.end() if (found := _SPACE.match(text, at)) else at
     if at == 0 and text[begin : begin + 1] == '"':  # the whole payload as one string
         return begin
-    return min((place for mark in "{[" if (place := text.find(mark, begin)) >= 0), default=len(text))
+    beginning = _BEGINNING.search(text, begin)
+    return len(text) if beginning is None else beginning.start()
 
 
 def _escaped(match: re.Match[str]) -> str:
