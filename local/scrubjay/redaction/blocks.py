@@ -20,7 +20,7 @@ def injected(body: str, **attributes: str) -> str:
     What is within is `defused`, so that stored text cannot end the block early and speak to the agent from outside it.
     Attributes are quoted.
     """
-    quoted = "".join(f' {name}="{_ATTRIBUTE_UNSAFE.sub(" ", value)}"' for name, value in attributes.items())
+    quoted = "".join(f' {name}="{_ATTRIBUTE_UNSAFE.sub(" ", defused(value))}"' for name, value in attributes.items())
     return f"{INJECTED_OPEN}{quoted}>\n{defused(body)}\n{INJECTED_CLOSE}"
 
 
@@ -39,7 +39,9 @@ def defused(text: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------- passages
 
-_ATTRIBUTE_UNSAFE = re.compile(r'[<>"\r\n\\]')
+_ATTRIBUTE_UNSAFE = re.compile(
+    r'[<>"\x00-\x1f\x7f-\x9f\u2028\u2029\\‹]|&(?:amp;)*(?:quot|#0*34|#x0*22|gt|#0*62|#x0*3e)\b;?'
+)
 _LT = r"(?:<|\\u003[cC]|&(?:amp;)?lt;)"  # `<` as such, as some JSON encoders write it, or as HTML, once or twice
 _GT = r"(?:>|\\u003[eE]|&(?:amp;)?gt;)"
 _QUOTE = r"(?:\\{0,3}[\"']|&(?:amp;)?(?:quot|\#3[49]);)?"
@@ -50,13 +52,19 @@ HOST_CLOSING = rf"{_LT}\\?/(?:system-reminder|hook_context){_GT}"
 """The tags of our own block, and those that hosts put around what hooks add, however they were escaped on the way."""
 
 _ANY_LT = (
-    r"(?:[<＜﹤\u2329\u27e8\u3008\u1438\u02c2\u276e\u2770\u29fc]|\\{1,4}(?:u00|x)3[cC]|\\{1,4}74(?!\d)"
-    r"|%(?:25)?3[cC]|&(?:amp;){0,2}(?:lt|#0{0,6}60|#x0{0,6}3c);)"
+    r"(?:[<＜﹤\u2329\u226e\u27e8\u3008\u1438\u02c2\u276e\u2770\u29fc]|\\{1,4}(?:u00|U0{6}|x)3c|\\{1,4}u\{0{0,6}3c\}"
+    r"|\\{1,4}0?74(?!\d)|%(?:25){0,3}3c"
+    r"|[&＆](?:amp;){0,9}(?:lt(?:;|(?![\w=]))|#0{0,32}60(?:;|(?!\d))|#x0{0,32}3c(?:;|(?![\da-f]))))"
 )
-"""Signs that are `<` or look like it, as such or as JSON, C, addresses and HTML (up to three times) write it."""
-_TAG_BEGINS = re.compile(rf"{_ANY_LT}(?!<?\s{{0,8}}[=\d])", re.IGNORECASE)
-_INSTRUCTION = re.compile(r"\[(?=\s*/?\s*INST\s*\])", re.IGNORECASE)
-"""Of the prompts of some models the one mark that is no tag."""
+"""Signs that are `<` or look like it, as such or as JSON, C, addresses and HTML (up to ten times) write it."""
+_TAG_BEGINS = re.compile(
+    rf"{_ANY_LT}(?!<?(?:=\s{{0,8}}[\w(\[\-+.,;:\"'`$)]|\s{{0,8}}[-+]?\d[\d.,_]{{0,32}}(?![\w/|>.,])))", re.IGNORECASE
+)
+"""What compares stays: a number, and no name or stroke, stands behind it, or `=` and a word."""
+_INSTRUCTION = re.compile(
+    r"[\[［](?=\s*/?\s*(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\s*[\]］])", re.IGNORECASE
+)
+"""Of the prompts of some models the marks that are no tags."""
 
 _SHOWS_NOTHING = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.transports.mcp import answers
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Answer, Arguments, Tool, ToolContext, Toolset
@@ -29,10 +29,7 @@ async def search(context: ToolContext, asked: Search) -> Answer:
     """Return the memories that answer a question: what can be fetched."""
     request = api.RecallRequest(query=asked.query, limit=HITS, kinds=("memory",))
     found: api.RecallResponse = await context.operation("recall", request)
-    results = [
-        {"id": f"m_{hit.id}", "title": " ".join(hit.text.split())[:TITLE_CHARS], "url": f"memory://m/{hit.id}"}
-        for hit in found.hits
-    ]
+    results = [{"id": f"m_{hit.id}", "title": _title(hit.text), "url": f"memory://m/{hit.id}"} for hit in found.hits]
     return _json({"results": results})
 
 
@@ -51,12 +48,16 @@ async def fetch(context: ToolContext, asked: Fetch) -> Answer:
     return _json(
         {
             "id": f"m_{memory.id}",
-            "title": " ".join(memory.content.split())[:TITLE_CHARS],
-            "text": "\n".join(pieces[1:]),
+            "title": _title(memory.content),
+            "text": redaction.defused("\n".join(pieces[1:])),
             "url": f"memory://m/{memory.id}",
             "metadata": about,
         }
     )
+
+
+def _title(text: str) -> str:
+    return redaction.defused(" ".join(text.split()))[:TITLE_CHARS]
 
 
 TOOLSET = Toolset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.transports.mcp.tools import Arguments, Tool, ToolContext, Toolset
 from scrubjay_shared.text import estimate_tokens
 
@@ -53,7 +53,7 @@ async def recall(context: ToolContext, asked: Recall) -> str:
         if one.confirmed + one.contradicted:
             lines.append(f"({one.confirmed} confirmed, {one.contradicted} contradicted)")
         lines += [f"- m_{entry.id} {entry.text}" for entry in one.entries]
-        text = "\n".join(lines)
+        text = redaction.defused("\n".join(lines))
         spent += estimate_tokens(text)
         if spent > RECALL_TOKENS:
             shown.append(f"{len(found.sections) - len(shown)} more have no room: ask in other words, or open the files")
@@ -79,7 +79,7 @@ async def reflect(context: ToolContext, asked: Condense) -> str:
 
 
 def _told(done: api.VaultCondenseResponse) -> str:
-    lines = [f"{one.file} / {one.section}: {one.text}" for one in done.written]
+    lines = [redaction.defused(f"{one.file} / {one.section}: {one.text}") for one in done.written]
     return "\n".join([*lines, f"{len(done.written)} written, {len(done.archived)} archived"])
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from scrubjay import api
+from scrubjay import api, redaction
 from scrubjay.lifecycle.consolidation import MEMBERS
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Arguments, ToolContext
@@ -38,7 +38,8 @@ async def add(context: ToolContext, asked: Add) -> str:
     found: api.Entry = await context.operation("add", replace(draft, topic=asked.topic or None))
     where = "this project" if found.memory.scope is Scope.PROJECT else "all projects"
     if not found.created:
-        return f"already known as m_{found.memory.id} ({where}): {found.memory.content[:200]}"
+        known = redaction.defused(found.memory.content)[:200]  # another's words, perhaps
+        return f"already known as m_{found.memory.id} ({where}): {known}"
     return f"remembered as m_{found.memory.id} ({found.memory.type}, {where})"
 
 
