@@ -42,10 +42,10 @@ class TrustedProjects:
         Raises NotFoundError for a folder that claims nothing.
         """
         folder = absolute(intake.valid(request.folder))
-        names, _, found = await asyncio.to_thread(looked_up, folder)
-        top = folder if found is None else found.top
+        found = await asyncio.to_thread(looked_up, folder)
+        top = folder if found.checkout is None else found.checkout.top
         state = FolderState.TRUSTED if request.trusted else FolderState.REFUSED
-        decided = self._folders.decide(top, state, None if found is None else names)
+        decided = self._folders.decide(top, state, None if found.checkout is None else found.names)
         if not decided:
             raise NotFoundError(
                 f"{top} claims no project that is known here, so there is nothing to say of it",
