@@ -87,6 +87,14 @@ def test_nul_bytes_between_records_cost_no_record_and_are_counted(host: str, pla
 
 
 @pytest.mark.parametrize("host", HOSTS)
+def test_records_in_one_list_are_all_read(host: str) -> None:
+    rows = [row.strip() for row in lines_of(host, WORDS)]
+
+    for data in (b"[" + b",".join(rows) + b"]", b"[\n" + b",\n".join(rows) + b"\n]\n"):
+        assert (read(host, data), lost(host, data)) == (WORDS, {})
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_records_that_share_a_line_are_all_read(host: str) -> None:
     rows = [row.strip() for row in lines_of(host, WORDS)]
 

@@ -210,10 +210,9 @@ def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]
                 yield from damaged.read(line)
                 continue
             yield from damaged.end()
-            if isinstance(value, dict):
-                yield value
-            else:
-                skipped["not_object"] += 1
+            members = value if isinstance(value, list) else [value]  # a whole file may be one list of its records
+            yield from (each for each in members if isinstance(each, dict))
+            skipped["not_object"] += sum(not isinstance(each, dict) for each in members) or not members
     torn = damaged.is_open and not data.rstrip(b"\0 \t\r").endswith(b"\n")
     yield from damaged.end()
     if torn:
