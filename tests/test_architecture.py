@@ -92,6 +92,8 @@ def test_no_two_modules_import_each_other_not_even_for_their_types() -> None:
 
 
 STARTS = {"Popen", "run", "call", "check_call", "check_output", "create_subprocess_exec"}
+
+
 def test_what_the_daemon_starts_opens_no_window() -> None:
     """A process without a console makes Windows open one for each child that is not told otherwise."""
     without = []

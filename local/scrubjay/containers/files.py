@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scrubjay.containers.archives import MAX_FILE_BYTES, SMALL
+from scrubjay.spawning import NO_WINDOW
 from scrubjay_shared.errors import InvalidError, TooLargeError
 
 ZSTD, GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
@@ -108,6 +109,7 @@ def _zstd(path: Path, file: Any, stack: ExitStack) -> Stream:
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            creationflags=NO_WINDOW,
         )
     )
     stack.callback(running.kill)
