@@ -84,11 +84,17 @@ def test_claude_ais_messages_are_their_blocks_of_text() -> None:
 
     assert said(parsed) == [
         ("user", "What is WAL?"),
+        ("system", "my notes"),  # pasted: nobody said it
         ("assistant", "Write-ahead logging."),
         ("user", "Older messages have only this."),
     ]
-    assert [event.dedupe_key for event in parsed.events] == ["claude-ai:m1", "claude-ai:m2", "claude-ai:m3"]
-    assert dict(parsed.skipped) == {"attachment": 2, "other_block": 1, "thinking": 1}
+    assert [event.dedupe_key for event in parsed.events] == [
+        "claude-ai:m1",
+        "claude-ai:m1:attached:0",
+        "claude-ai:m2",
+        "claude-ai:m3",
+    ]
+    assert dict(parsed.skipped) == {"attachment": 1, "other_block": 1, "thinking": 1}
 
 
 def test_what_claude_ai_remembered_and_its_projects_are_notes_trusted_as_an_import() -> None:
@@ -129,7 +135,7 @@ def test_a_specstory_history_gives_the_turns_of_the_agents_session() -> None:
         1_795_165_200_000,
         1_795_165_204_000,
         1_795_165_209_000,
-        1_795_165_200_000,
+        1_795_165_209_000,  # its header has no time: it was said after the one above
     ]
     assert dict(parsed.skipped) == {"sidechain": 1, "thinking": 1, "tool_text": 1}
 

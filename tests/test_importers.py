@@ -202,7 +202,7 @@ def test_a_circle_of_parents_ends() -> None:
         ({}, "<local-command-stdout>ok</local-command-stdout>", "command"),
         ({}, "<local-command-caveat>x</local-command-caveat>", "command"),
         ({}, "<task-notification>x</task-notification>", "command"),
-        ({}, "<bash-input>ls</bash-input>", "command"),
+        ({}, "<bash-stdout>ok</bash-stdout>", "command"),
         ({}, "Caveat: the messages below", "command"),
         ({}, "This session is being continued from a previous conversation", "command"),
         ({}, "[Request interrupted by user for tool use]", "interrupted"),

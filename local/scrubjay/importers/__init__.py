@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from scrubjay.importers.aider import MARK as AIDER_MARK
@@ -21,7 +22,17 @@ from scrubjay.importers.mem0 import parse_mem0
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.opencode import parse_opencode
 from scrubjay.importers.pam import parse_pam
-from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, clean, json_value, lines, path_of
+from scrubjay.importers.parsing import (
+    FORMATS_HINT,
+    Parsed,
+    SourceFormat,
+    as_utf8,
+    clean,
+    in_order,
+    json_value,
+    lines,
+    path_of,
+)
 from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
 from scrubjay.importers.specstory import parse_specstory
 from scrubjay_shared.errors import InvalidError
@@ -140,6 +151,8 @@ def parse(
     found out when None. `only` picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all
     for; without one, events of Claude Code belong to the directory they happened in, and the rest to the person.
 
+    Times are in the order of the file (`parsing.in_order`).
+
     Raises InvalidError for an empty, binary or unknown file, or one that is not in `format`; NotFoundError when `only`
     names nothing. Damage inside a file is counted in `skipped` instead.
     """
@@ -152,13 +165,14 @@ def parse(
         )
     match source:
         case SourceFormat.LOCOMO:
-            return parse_locomo(name, data, only=only, project=project)
+            parsed = parse_locomo(name, data, only=only, project=project)
         case SourceFormat.MCP_MEMORY:
-            return parse_mcp_memory(name, data, project=project, place=place)
+            parsed = parse_mcp_memory(name, data, project=project, place=place)
         case SourceFormat.MARKDOWN:
-            return parse_markdown(name, data, project=project, place=place)
+            parsed = parse_markdown(name, data, project=project, place=place)
         case _:
-            return SESSIONS[source](name, data, project=project)
+            parsed = SESSIONS[source](name, data, project=project)
+    return replace(parsed, events=in_order(parsed.events))
 
 
 def named(word: str) -> SourceFormat:

@@ -13,7 +13,7 @@ from typing import Any
 from scrubjay import api, importers, redaction
 from scrubjay.api.caller import IMPORTER, Caller
 from scrubjay.importers import agent_folder, export_format, reconcile
-from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded
+from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded, in_order
 from scrubjay.ingest import intake
 from scrubjay.ingest.twins import twins
 from scrubjay.lifecycle.trust import risks_of, waiting
@@ -40,6 +40,13 @@ from scrubjay_shared.records import (
     content_hash,
     review_state,
 )
+
+NAMED_CHARS = 80
+"""Of a text that was taken back: one line of a terminal."""
+LOOKED_CHARS = 4_000
+"""Of such a text that secrets are looked for in, before it is cut."""
+MOST_NAMED = 100
+"""Such texts of one file that are named."""
 
 
 class Imports:
@@ -92,10 +99,12 @@ class Imports:
                 memories=len(parsed.memories),
                 duplicates=0,
                 skipped=skipped_of(skipped),
+                taken_back=_beginnings(parsed.taken_back, self._policy),
             )
         own = await self._own(parsed.events)
         skipped["of_another_account"] += len(parsed.events) - len(own)
-        parsed = replace(parsed, events=await self._project_names.events(own))
+        latest = self._now() + self._policy.limits.clock_skew_ms
+        parsed = replace(parsed, events=await self._project_names.events(in_order(own, latest)))
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
         caught = await self._caught(parsed)
@@ -130,6 +139,7 @@ class Imports:
             skipped=skipped_of(skipped),
             changed=skipped_of(changed),
             cause=cause.id,
+            taken_back=_beginnings(parsed.taken_back, self._policy),
         )
 
     async def follow(self, path: Path, project: str | None) -> int:
@@ -383,6 +393,12 @@ def _is_instructions(request: api.ImportRequest) -> bool:
     """Say whether a file is one in which people instruct agents, on this machine: it is looked at again."""
     place = Path(request.place or "")
     return place.name in agent_folder.INSTRUCTION_FILES and place.is_absolute()
+
+
+def _beginnings(said: Sequence[str], policy: MemoryPolicy) -> tuple[str, ...]:
+    """Return how some texts begin, without secrets: enough for the one who said them to know which are meant."""
+    found = (" ".join(redaction.clean(text[:LOOKED_CHARS], policy.redact).text.split()) for text in said[:MOST_NAMED])
+    return tuple(text if len(text) <= NAMED_CHARS else f"{text[: NAMED_CHARS - 1].rstrip()}…" for text in found if text)
 
 
 def _read(path: Path, most: int) -> bytes:
