@@ -45,6 +45,9 @@ class LimitPolicy:
     spoken_chars: int = 1_000_000
     max_body_bytes: int = 32 * 1024 * 1024  # one HTTP request: a batch of a few large events
     max_import_bytes: int = 256 * 1024 * 1024  # one imported file: transcripts of long sessions pass 50 MB
+    # How far ahead of this machine's clock a time may lie and still be believed: a day, for clocks that are wrong and
+    # times that somebody wrote down as UTC. What is said to be later was not told then.
+    clock_skew_ms: int = 86_400_000
     max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second
     max_name_chars: int = 200  # a name is typed by hand
     max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text
