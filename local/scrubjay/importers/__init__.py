@@ -15,6 +15,8 @@ from scrubjay.importers.claude_code import parse_claude_code
 from scrubjay.importers.claude_mem import parse_claude_mem
 from scrubjay.importers.codex import parse_codex
 from scrubjay.importers.copilot import parse_copilot
+from scrubjay.importers.cursor import MARK as CURSOR_MARK
+from scrubjay.importers.cursor import parse_cursor
 from scrubjay.importers.gemini import parse_gemini
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
@@ -88,6 +90,7 @@ SESSIONS: Mapping[SourceFormat, _OfSessions] = {
     SourceFormat.CLAUDE_MEM: parse_claude_mem,
     SourceFormat.CODEX: parse_codex,
     SourceFormat.COPILOT: parse_copilot,
+    SourceFormat.CURSOR: parse_cursor,
     SourceFormat.GEMINI: parse_gemini,
     SourceFormat.MEM0: parse_mem0,
     SourceFormat.OPENCODE: parse_opencode,
@@ -126,6 +129,8 @@ def detect(name: str, head: bytes) -> SourceFormat:
             raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
     if head.lstrip().startswith(AIDER_MARK):
         return SourceFormat.AIDER
+    if CURSOR_MARK.match(head):
+        return SourceFormat.CURSOR
     if SPECSTORY_MARK in head[:BINARY_HEAD]:
         return SourceFormat.SPECSTORY
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:

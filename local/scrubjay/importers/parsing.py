@@ -44,6 +44,7 @@ class SourceFormat(StrEnum):
     CLAUDE_MEM = "claude-mem"
     CODEX = "codex"
     COPILOT = "copilot"
+    CURSOR = "cursor"
     GEMINI = "gemini"
     LOCOMO = "locomo"
     MARKDOWN = "markdown"
