@@ -104,6 +104,7 @@ def test_what_is_to_be_translated_or_judged_or_is_quoted_is_nobodys_word(text: s
         ("summarize: We decided to use Kafka.\n\nWe use uv, not poetry.", "We use uv, not poetry."),
         ("I prefer tabs over spaces. Can you translate the README?", "The user prefers tabs over spaces."),
         ("Remember: I prefer tabs over spaces.", "The user prefers tabs over spaces."),
+        ("/feature We decided to use SVG icons.", "We decided to use SVG icons."),
         ("We decided to translate the docs: they use MkDocs.", "We decided to translate the docs: they use MkDocs."),
     ],
 )

@@ -264,6 +264,9 @@ QUOTED_SPEECH = re.compile(
     r"(?<=\S)[\"\u201d\u201c\u00bb](?!\w)"
 )
 VOICE = re.compile(r"(?i)(?<![\w'`./-])(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll)(?![\w`/-])")
+COMMAND = re.compile(r"\s{0,20}/[a-z][\w:-]{0,60}[ \t]+(?=[^\W\d_])(?!(?:is|has|was|are|and|or|in|on|for)\b)")
+"""A command at the beginning of a turn, before the words that are given to it; not a path that is spoken of."""
+
 PARAGRAPH = re.compile(r"\n[ \t]*\n")
 LONGEST_OUTPUT = 200
 """Lines between two prompts of a terminal."""
@@ -283,9 +286,11 @@ def own_words(text: str) -> tuple[Span, ...]:
     """
     spans: list[Span] = []
     begin = finish = -1
+    command = COMMAND.match(text)
     for line in read_lines(text):
         if line.kind is LineKind.OWN:
-            begin, finish = (begin if begin >= 0 else line.start), line.end
+            start = command.end() if command and line.start < command.end() <= line.end else line.start
+            begin, finish = (begin if begin >= 0 else start), line.end
         elif line.kind is not LineKind.BLANK and begin >= 0:
             spans += _unquoted(text, begin, finish)
             begin = -1
