@@ -25,11 +25,13 @@ LONG_MODULES = {
     "scrubjay.distill.pasted": "one idea: what a person said told from what they pasted, by three kinds of evidence",
     "scrubjay.service.application": "the composition of everything around one store",
     "scrubjay.memory": "the Python interface: a method an operation",
+    "scrubjay.service.imports": "one idea: a file's bytes become events and memories, beside what is there of it",
 }
 """Modules that are longer and why: one idea that would be harder to read in two places."""
 LARGE_CLASSES = {
     "scrubjay.store.store.Store": "one file: opening, reading, writing and keeping it small",
     "scrubjay.memory.Memory": "the Python interface: a method an operation",
+    "scrubjay.store.queries.events.EventQueries": "all reading of one table: a method a question",
 }
 """Classes with more methods and why."""
 
