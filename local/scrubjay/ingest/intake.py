@@ -22,6 +22,7 @@ import msgspec
 from scrubjay import redaction
 from scrubjay.api.access import RESERVED_NAMES, TRUST_CEILING
 from scrubjay.api.caller import Caller, Principal
+from scrubjay.intervals import marked, told
 from scrubjay.policy import MemoryPolicy, RedactPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
@@ -155,7 +156,9 @@ def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: M
         reason = "empty"
     agent = _repeated(draft.agent, policy.redact)
     session_id = _repeated(draft.session_id, policy.redact)
-    ts = now if draft.ts is None else draft.ts
+    # What the person restores stands as it was exported.
+    skew = limits.clock_skew_ms if source is not Source.RESTORE else MAX_EVENT_MILLIS
+    ts = told(draft.ts, now, skew)
     made = Event(
         id="",
         device=device,
@@ -171,12 +174,12 @@ def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: M
             agent=agent,
             session_id=session_id,
             metadata=kept.value,
-            said=_said(draft, role, text.text, ts),
+            said=_said(draft, role, text.text, now if draft.ts is None else draft.ts),
         ),
         project=None if draft.project is None else _repeated(draft.project, policy.redact),
         utc_offset=draft.utc_offset,
         trust=least(draft.trust, TRUST_OF[role], TRUST_FROM[source]),
-        metadata=kept.value,
+        metadata=marked(kept.value, draft.ts, now, skew),
     )
     redactions = Counter(dict(text.redactions))
     redactions.update(dict(kept.redactions))

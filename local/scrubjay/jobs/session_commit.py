@@ -21,6 +21,7 @@ from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.observe import PROMOTED, SOURCE
 from scrubjay.distill.restated import Told, restates, told
+from scrubjay.intervals import TOLD
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
@@ -334,7 +335,13 @@ def _statement(memory_id: str, said: Observation, events: Mapping[str, Event]) -
         trust=said.trust,
         created_at=events[said.event_id_start].ts,
         valid_from=said.valid_from,
+        metadata=_undated(events[said.event_id_start]),
     )
+
+
+def _undated(event: Event) -> dict[str, Any]:
+    """Return what is noted of a memory whose event told a time that cannot be."""
+    return {TOLD: event.metadata[TOLD]} if TOLD in event.metadata else {}
 
 
 def _place(said: Observation) -> successions.Place:
@@ -344,7 +351,7 @@ def _place(said: Observation) -> successions.Place:
 def _observed(observation: Observation, events: Mapping[str, Event], review: str | None) -> dict[Field, Any]:
     """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
     event = events[observation.event_id_start]
-    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
+    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project, **_undated(event)}
     fields: dict[Field, Any] = {
         Field.CONTENT: observation.content,
         Field.KIND: Kind.OBSERVATION.value,

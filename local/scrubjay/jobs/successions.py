@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from scrubjay.distill.sameness import same_words
+from scrubjay.intervals import dated
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
@@ -38,7 +39,9 @@ async def find(
     def decide() -> list[Succession]:
         found: list[Succession] = []
         for at, (statement, like) in enumerate(zip(new, candidates, strict=True)):
-            found += successions(statement, like, policy.supersession)
+            found += successions(
+                statement, [dated(memory, policy.limits.clock_skew_ms) for memory in like], policy.supersession
+            )
             if also_each_other:
                 earlier = [other for other in new[:at] if other.created_at != statement.created_at]
                 found += successions(statement, earlier, policy.supersession)

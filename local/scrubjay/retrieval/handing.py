@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
 from scrubjay.api import ContextItem, Hit, RecallResponse, Section
-from scrubjay.intervals import over, said_at
-from scrubjay.policy import HandingPolicy
+from scrubjay.intervals import TOLD, dated, over, said_at
+from scrubjay.policy import DEFAULT, HandingPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.turns import TurnKind, turn_kind
 from scrubjay_shared.clock import Millis
@@ -76,7 +76,8 @@ def of_project(
     memories: Iterable[Memory], project: str, policy: HandingPolicy, *, now: Millis, utc_offset: int
 ) -> list[ContextItem]:
     """Return the rules that hold in a project, the person's among them, and what was decided there last."""
-    current = sorted((memory for memory in memories if holds(memory, now)), key=lambda memory: -memory.created_at)
+    known = [dated(memory, DEFAULT.limits.clock_skew_ms) for memory in memories if holds(memory, now)]
+    current = sorted(known, key=lambda memory: (TOLD in memory.metadata, -memory.created_at))
     rules = [memory for memory in current if memory.type in RULE_TYPES]
     decided = [memory for memory in current if memory.type in DECISION_TYPES and memory.resource_id == project]
     chosen = [(Section.RULE, memory) for memory in rules[: policy.rules]]
@@ -120,10 +121,12 @@ class Entry:
 
 
 def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int) -> list[ContextItem]:
-    """Return what will probably be needed, in the order that it comes in."""
+    """Return what will probably be needed, in the order that it comes in; not what nobody knows the time of."""
     found = []
     for entry in entries:
         thing = entry.thing
+        if TOLD in thing.metadata:
+            continue
         if isinstance(thing, Memory):
             text = _line(thing.content, policy, at=thing.created_at, utc_offset=utc_offset, ref=thing.id)
             kind, ts = "memory", thing.created_at

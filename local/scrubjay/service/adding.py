@@ -10,10 +10,11 @@ from typing import NamedTuple
 from scrubjay.api import access
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.distill.sameness import same_words
+from scrubjay.intervals import marked, told
 from scrubjay.jobs import successions
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
-from scrubjay.policy import MemoryPolicy, ReviewPolicy
+from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewPolicy
 from scrubjay.service import refusals, transfer
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
@@ -144,7 +145,7 @@ class Adding:
 
     def _make(self, place: int) -> str:
         draft, review = self.compared.drafts[place], self.compared.reviews[place]
-        made = self.tx.new_id(draft.created_at)
+        made = self.tx.new_id(told(draft.created_at, self.tx.now, DEFAULT.limits.clock_skew_ms))
         fields = transfer.fields_of(draft, self.tx.now) | transfer.present({Field.REVIEW: review})
         self.writes[made] = write = MemoryWrite(memory_id=made, fields=fields, names=_names(draft))
         self.answers.append(Added(made, created=True, lifted=refusals.lifted(self.tx, self.caller, write)))
@@ -184,12 +185,14 @@ def _same(draft: MemoryDraft, candidates: Sequence[Memory]) -> Memory | None:
 
 def _statement(place: int, draft: MemoryDraft, now: Millis) -> NewStatement:
     """Return what a draft says, under an id that no memory has."""
+    skew = DEFAULT.limits.clock_skew_ms
     return NewStatement(
         id=f"draft {place}",
         content=draft.content,
         scope=draft.scope,
         resource_id=draft.resource_id,
         trust=draft.trust,
-        created_at=now if draft.created_at is None else draft.created_at,
+        created_at=told(draft.created_at, now, skew),
         valid_from=draft.valid_from,
+        metadata=marked({}, draft.created_at, now, skew),
     )

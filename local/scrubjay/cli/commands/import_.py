@@ -114,6 +114,7 @@ def run(line: Namespace) -> int:
         changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
         always_loaded=loaded,
         cause=totals.cause,
+        taken_back=tuple(totals.taken_back),
     )
     if len(failed) == len(to_read) and _alike(failed):
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)

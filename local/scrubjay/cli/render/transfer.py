@@ -31,6 +31,9 @@ def taken(
     return " · ".join(parts)
 
 
+SHOWN = 5
+"""Of what was taken back; JSON has the first of each file."""
+
 _LOWERED = {
     "trust": "trusted as an import, whatever the file says",
     "layer": "put into the archive: a file cannot say what is loaded always",
@@ -78,6 +81,9 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
     if report.skipped:
         parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
+    if report.taken_back:
+        parts += [Text("of yours, taken back:"), *(dim(f"  “{clean(said)}”") for said in report.taken_back[:SHOWN])]
+        parts += [dim(f"  and {more:,} more")] if (more := len(report.taken_back) - SHOWN) > 0 else []
     parts.extend(Text(f"{each.count:,} {_LOWERED.get(each.reason, clean(each.reason))}") for each in report.changed)
     if report.changed and not report.dry_run and "scrubjay" in report.formats:
         parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))

@@ -210,6 +210,15 @@ class EventQueries:
         )
         return [(rows.event_of(row[:-1]), bool(row[-1])) for row in found]
 
+    def answers_told(self, session_id: str, prefix: str) -> list[Event]:
+        """Return what agents said in a session, of what has keys that begin so, as it was stored."""
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS} from event where session_id = ? and type = ? and substr(dedupe_key, 1, ?) = ?"
+            " and not forgotten order by n",
+            (session_id, EventType.ASSISTANT_MESSAGE.value, len(prefix), prefix),
+        )
+        return [rows.event_of(row) for row in found]
+
     def ends_of_undistilled(self) -> list[SessionEnd]:
         """Return how the sessions end that have events to distil, oldest first."""
         return [
