@@ -186,9 +186,12 @@ class _PathEndpoints:
         scope[ROUTE] = endpoint.path
         who = None
         if endpoint.admits is not Admits.ANYONE:
-            who = await admitted(service, request.headers.get("authorization", ""), endpoint.admits)
+            who = await admitted(
+                service, request.headers.get("authorization", ""), endpoint.admits, refused=endpoint.refused
+            )
             scope[ACCOUNT] = who.account.hex()[:8]
-            await service.limits.spend(endpoint.limit, who.account, getattr(service.policy.limits, endpoint.limit))
+            whose = who.spends_as if endpoint.refused else who.account
+            await service.limits.spend(endpoint.limit, whose, getattr(service.policy.limits, endpoint.limit))
         path, query = path_ids(request.path_params), query_fields(endpoint, scope["query_string"])
         with service.bodies.held(_most(service, request, endpoint)):
             body = await _body(service, request, endpoint, who)
@@ -214,6 +217,8 @@ async def _body(service: Service, request: Request, endpoint: Endpoint, who: Cal
         return None
     if endpoint.takes is Takes.JSON:
         body = await bounded_body(request, service.policy.max_json_bytes)
+        if endpoint.optional and not body:
+            return None
         return wire.read(body, endpoint.record or object)
     body = await bounded_body(request, service.policy.max_body_bytes)
     if who is not None:

@@ -41,7 +41,8 @@ class LimitPolicy:
     push: Bucket = Bucket(burst=240, rate=2, draw=20)  # per account
     pull: Bucket = Bucket(burst=600, rate=10, draw=50)  # per account: 100 devices on long-polls ask 240 times a minute
     control: Bucket = Bucket(burst=300, rate=5, draw=30)  # per account: everything else
-    # Per account, bytes of entries of its log: a revoke in a thousand scopes has .5 MB, a thief fills no disk.
+    # Per device, bytes of entries of the log: a revoke in a thousand scopes has .5 MB, a thief fills no disk. Not per
+    # account, nor is anything else that a revocation needs: the thief would use it up.
     log: Bucket = Bucket(burst=32 * MIB, rate=1024, draw=64 * 1024)
     # Per account, bytes in and out: a bootstrap of a million events is 76 MB and must fit several times.
     traffic: Bucket = Bucket(burst=300 * MIB, rate=300 * MIB / 600, draw=10 * MIB)

@@ -18,7 +18,6 @@ from scrubjay_cloud.credentials import (
     check_nonce,
     fake_kdf,
     folded,
-    is_signed,
     opened_totp,
     password_hash,
     sealed_totp,
@@ -35,6 +34,7 @@ from scrubjay_shared.errors import (
     CredentialsError,
     InvalidError,
 )
+from scrubjay_shared.signatures import is_signed
 from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     Kdf,

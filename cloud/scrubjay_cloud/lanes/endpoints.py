@@ -92,6 +92,7 @@ ENDPOINTS = (
         summary="One lane from a number on.",
         handler=read_lane,
         admits=Admits.DEVICE,
+        refused=True,
         answer=bytes,
         limit="pull",
         query=(
@@ -111,6 +112,7 @@ ENDPOINTS = (
         summary="Where every lane ends.",
         handler=heads,
         admits=Admits.DEVICE,
+        refused=True,
         answer=Heads,
         limit="pull",
     ),
@@ -129,6 +131,7 @@ ENDPOINTS = (
         summary="An object that stands in no lane.",
         handler=get_object,
         admits=Admits.PENDING,
+        refused=True,
         answer=bytes,
         limit="pull",
     ),

@@ -128,7 +128,7 @@ async def read_lane(service: Service, call: Call) -> Answer:
         return None, [(body, key) for body, key in await service.database.read(work)]
 
     _, objects = await with_bodies(service.body_store, read)
-    await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, objects)))
+    await service.limits.spend("traffic", caller.spends_as, policy.limits.traffic, sum(map(len, objects)))
     return Answer(objects=objects)
 
 
