@@ -426,6 +426,47 @@ async def test_who_guesses_from_one_network_keeps_nobody_out_of_their_account(cl
         assert await login("198.51.100.7", device.account.auth_key) == "ok"
 
 
+async def test_who_guesses_from_many_networks_keeps_no_owner_out_of_a_network_that_they_are_known_in(
+    cloud_store: str | Path,
+) -> None:
+    """The attack: more wrong logins from everywhere than a name is given. The owner's own networks do not count in it."""
+    policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1, known_networks=2)
+    async with opened(cloud_store, policy=policy, proxies=(ipaddress.ip_network("127.0.0.0/8"),)) as world:
+        device = await signed_up(world.client, now=world.now)  # in 127.0.0.0/24
+        account = device.account
+
+        async def login(address: str, key: bytes = account.auth_key) -> str:
+            given = Login(username=account.name, auth_key=key)
+            try:
+                await world.client.call("POST", "/v1/login", given, headers={"X-Forwarded-For": address})
+            except RefusedError as error:
+                return error.code
+            return "ok"
+
+        async def attack() -> None:
+            for network in range(50):
+                for n in range(5):
+                    await login(f"10.{network}.1.{n}", b"w" * 32)
+
+        await world.client.call(
+            "POST", "/v1/auth/token", await device.token_request(), headers={"X-Forwarded-For": "2001:db8:7:1::1"}
+        )
+        await attack()
+        assert await login("192.0.2.55") == "too_many"  # nobody knows them here: the recovery code lets them in
+        assert [await login("127.0.0.9"), await login("2001:db8:7:2::2")] == ["ok", "ok"]
+        tries = [await login(f"2001:db8:7:{n}::1", b"w" * 32) for n in range(11)]
+        assert tries == ["credentials"] * 9 + ["too_many"] * 2  # a neighbour has what one network is given, and no more
+
+        world.now.pass_(3600)
+        await login("198.51.100.7")  # where they are today, by the right password
+        await attack()
+        assert await login("198.51.100.9") == "ok"
+        assert await login("127.0.0.9") == "too_many"  # the oldest of three makes room
+        assert await world.rows("select count(*) from known_network") == [(2,)]
+        stored = await world.rows("select network from known_network")
+        assert all(len(network) == 16 for (network,) in stored)
+
+
 async def test_who_has_the_recovery_code_is_kept_out_by_nobody(cloud_store: str | Path) -> None:
     """The attack: wrong logins from the owner's own address, for as long as it likes."""
     policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1)

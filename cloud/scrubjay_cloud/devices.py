@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.accounts.networks import network_hash, note_network
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
 from scrubjay_cloud.challenges import answer_once
@@ -253,6 +254,7 @@ async def token(service: Service, call: Call) -> Answer:
         raise DeniedError(
             "the account was made for another address than this one", hint="scrubjay sync status shows which"
         )
+    network = network_hash(service, given.account, call.address)
     made, expires, limited = token_text(service.entropy(32)), now + policy.token_ms, bool(row[3])
 
     def store(tx: Transaction) -> None:
@@ -268,6 +270,7 @@ async def token(service: Service, call: Call) -> Answer:
             (token_hash(made), *held, DEVICE_TOKEN, expires),
         )
         tx.execute("update device set last_seen = ? where account = ? and id = ?", (now, *held))
+        note_network(tx, given.account, network, now, policy)
 
     await service.database.write(store)
     return Answer(record=Token(token=made, expires=expires, username="" if limited else row[4]))

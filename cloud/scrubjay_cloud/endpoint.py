@@ -116,6 +116,7 @@ class Endpoint:
 
     `path` names ids in braces: `{device}` is 32 hex digits, `{hash}` 64. `record` is the JSON body's type, `answer` the
     answer's: a record type, `bytes` for objects, None for no content. `limit` names a bucket of `LimitPolicy`.
+    `most` names the number of `CloudPolicy` that bounds its body, where that is not the one of its kind.
     `optional` is whether a request without a body is one too. `refused` is whether a device may call that another one
     refuses for a while: all that it needs to read the log, and to revoke that one.
     """
@@ -131,5 +132,6 @@ class Endpoint:
     status: int = 200
     query: tuple[Query, ...] = ()
     limit: str = "control"
+    most: str = ""
     optional: bool = False
     refused: bool = False

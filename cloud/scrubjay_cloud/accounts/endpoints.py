@@ -47,6 +47,7 @@ ENDPOINTS = (
         admits=Admits.ANYONE,
         takes=Takes.JSON,
         record=Register,
+        most="max_register_bytes",
         answer=Pending,
         status=201,
     ),
