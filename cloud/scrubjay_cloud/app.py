@@ -90,12 +90,14 @@ def create_app(
     policy: CloudPolicy = DEFAULT,
     offload: Offload = asyncio.to_thread,
     condition: Callable[[], Condition] | None = None,
+    problem_now: Callable[[], str] | None = None,
     body_store: BodyStore | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open database; opening and closing that is the caller's.
 
     `now` is the clock in UTC milliseconds, which answers carry as `Date` too; `entropy` gives random bytes; `offload`
-    runs what costs CPU away from the event loop; `condition` says how the replica does, for /readyz;
+    runs what costs CPU away from the event loop; `condition` says how the replica does, and `problem_now` why nothing
+    can be written ("" while it can), for /readyz;
     `body_store` is where the bodies of large objects stand, None for the database.
     `app.state.service` is the `Service`: call its `stop` before anything else when the process is to end, so that
     nobody who waits for news holds it up.
@@ -127,10 +129,13 @@ def create_app(
 
     async def readyz(request: Request) -> Response:
         request.scope[ROUTE] = "/readyz"
-        if service.ready:
+        why = "the service is stopping" if not service.ready else problem_now() if problem_now is not None else ""
+        if not why:
             await database.read(lambda tx: tx.row("select 1"))
-        replica = {} if condition is None else {"replica": as_record(condition())}
-        return _json({"ready": service.ready} | replica, status=200 if service.ready else 503)
+        said: dict[str, Any] = {"ready": not why} | ({"problem": why} if why else {})
+        if condition is not None:
+            said["replica"] = as_record(condition())
+        return _json(said, status=503 if why else 200)
 
     @cache
     def described() -> bytes:

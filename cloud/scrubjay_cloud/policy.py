@@ -253,6 +253,7 @@ class OperationsPolicy:
     # The check of a machine.
     free_bytes: int = 1024 * MIB  # below: a warning; a backup needs the size of the database besides
     low_bytes: int = 200 * MIB  # below: the service would soon refuse pushes
+    full_bytes: int = 64 * MIB  # below: not ready. As much as one commit may bring: 64 pushes of 900 KiB
 
     # The process.
     keep_alive_s: int = 75  # an idle connection: longer than proxies keep theirs (60 s), so that they close first

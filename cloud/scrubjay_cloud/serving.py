@@ -90,6 +90,7 @@ async def serve(settings: Settings) -> None:
             now=wall,
             entropy=os.urandom,
             condition=opened.condition,
+            problem_now=lambda: jobs.problem,
             body_store=body_store,
         )
         await check_pepper(opened.database, app.state.service.pepper)
