@@ -796,7 +796,8 @@ async def test_a_device_can_be_shut_out_before_the_entry_that_revokes_it(world: 
 
     assert await refused(second.heads()) == (401, "unauthenticated")
     await second.authenticate()
-    for call in (second.push(second.segment(keep=False)), second.pull(), second.client.call("GET", "/v1/usage")):
+    await second.pull()
+    for call in (second.push(second.segment(keep=False)), second.client.call("GET", "/v1/usage")):
         assert await refused(call) == (503, "unavailable")
     first.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(second.id, {}))
     await first.append(first.account.entries[-1])

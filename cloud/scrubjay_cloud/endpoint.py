@@ -118,7 +118,7 @@ class Endpoint:
     answer's: a record type, `bytes` for objects, None for no content. `limit` names a bucket of `LimitPolicy`.
     `most` names the number of `CloudPolicy` that bounds its body, where that is not the one of its kind.
     `optional` is whether a request without a body is one too. `refused` is whether a device may call that another one
-    refuses for a while: all that it needs to read the log, and to revoke that one.
+    refuses for a while: to read, and to revoke that one.
     """
 
     method: str

@@ -71,6 +71,7 @@ ENDPOINTS = (
         summary="The objects after a cursor, in order; waits for some when there are none.",
         handler=pull,
         admits=Admits.DEVICE,
+        refused=True,
         answer=bytes,
         limit="pull",
         query=(
@@ -122,6 +123,7 @@ ENDPOINTS = (
         summary="The account's `gseq`, as server-sent events, whenever it moves.",
         handler=events,
         admits=Admits.DEVICE,
+        refused=True,
         answer=str,
         limit="pull",
     ),

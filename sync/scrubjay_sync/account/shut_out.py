@@ -47,7 +47,7 @@ async def tell_refusals(store: Store, member: Member, cloud: Cloud) -> None:
             tx.replication.raise_alarm(
                 ACCOUNT_CHANGED,
                 f"refused/{one.device.hex()}/{one.nonce.hex()}",
-                f"device {device} was kept from syncing for a quarter of an hour, by device {author}",
+                f"device {device} was kept from sending for a quarter of an hour, by device {author}",
                 "if this was you: scrubjay sync acknowledge; if not, somebody else has that device: scrubjay devices"
                 f" revoke {one.author.hex()[:8]}, which works on the device that is kept out, too",
             )
