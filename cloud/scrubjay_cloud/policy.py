@@ -90,6 +90,7 @@ class SearchPolicy:
     index_rows: int = 50_000  # vectors of one scope from which PostgreSQL keeps an index: 0.1 s without one
     batch_objects: int = 256  # read of a lane at once
     batch_bytes: int = 128 * 1024  # of those, compressed: some thousand ops, merged in one transaction
+    batch_unpacked: int = 8 * MIB  # of those, unpacked: 30 KiB of zstd may be 32 MiB, and a hundred of them are .1 MB
     batch_rows: int = 200  # memories merged in one transaction, 10 ms of the writer's time: then others write
     small_bytes: int = 2_048  # objects up to this are folded by a thread: a thousand ops at most, 0.1 s
     catch_up_s: float = 2.0  # a question waits so long for what was pushed before it
