@@ -27,6 +27,8 @@ from scrubjay_sync.policy import CLOUD
 
 T = TypeVar("T")
 Sign = Callable[[bytes], bytes]
+MAX_DIGITS = 15
+"""Of a time in a header: the year 33658."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,8 @@ class Connection:
         self.offset_ms: int | None = None
         self.quota_percent = 0
         """Share of the quota used, in percent, when the server last warned; 0 while it does not."""
+        self.refused = 0
+        """When the newest refusal of a device of the account ends, as the server last said with its log; 0 for none."""
         self.username = ""
         """What the server calls the account of the device that asks, when it last said so."""
         self._now = now
@@ -90,6 +94,13 @@ class Connection:
         """From now on ask as a device of an account. Tokens are minted when they are needed."""
         if credential != self._credential:
             self._credential, self._token = credential, ""
+
+    @property
+    def credential(self) -> Credential:
+        """Who asks. Raises UnauthenticatedError when nobody does."""
+        if self._credential is None:
+            raise UnauthenticatedError("this machine is not logged in: sync is off", hint="scrubjay login")
+        return self._credential
 
     async def send(
         self,
@@ -190,6 +201,9 @@ class Connection:
         generation = headers.get(wire.GENERATION, "")
         if generation.isdecimal():
             self.generation = int(generation)
+        refused = headers.get(wire.REFUSED, "")
+        if refused.isdecimal() and len(refused) <= MAX_DIGITS:
+            self.refused = int(refused)
         percent = headers.get(wire.WARNING, "0")
         self.quota_percent = int(percent) if percent.isdecimal() else 0
         got = self._now()
@@ -209,9 +223,7 @@ class Connection:
 
     async def _new_token(self) -> str:
         """Return a new token: the device signs what the server made up, bound to the address it is reached at."""
-        who = self._credential
-        if who is None:
-            raise UnauthenticatedError("this machine is not logged in: sync is off", hint="scrubjay login")
+        who = self.credential
         begun = self._now()
         challenge = await self.json(
             "GET", "/v1/auth/challenge", wire.Challenge, auth=None, params={"device": who.device.hex()}

@@ -20,7 +20,7 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_sync import searching
-from scrubjay_sync.account import recovery
+from scrubjay_sync.account import recovery, shut_out
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push, snapshot_making, snapshots
@@ -218,6 +218,7 @@ async def _follow_account(context: Context, tally: Tally) -> None:
         await context.alarm(tally, error, "log")  # first: a crash after the repair would leave nothing to tell of
         tally.repaired += await member.repair_log(context.cloud)
         await member.refresh(context.cloud)
+    await shut_out.tell_refusals(context.store, member, context.cloud)
     try:
         await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
     except InvalidError as error:  # this clock is off: another device does it, and this one syncs meanwhile

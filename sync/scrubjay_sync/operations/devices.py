@@ -11,9 +11,10 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
     InvalidError,
+    UnavailableError,
 )
 from scrubjay_shared.wire import Enrolment
-from scrubjay_sync.account import account_devices, limited_devices, pairing
+from scrubjay_sync.account import account_devices, limited_devices, pairing, shut_out
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.devices import (
     AnswerRequest,
@@ -158,8 +159,13 @@ async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
     if member.device not in {device, *also}:
         for one_id in (device, *also):
             # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
-            await session.cloud.account.delete_device(one_id)
-    await client.round()  # what they have pushed is then held and verified here
+            await shut_out.refuse(session.cloud, one_id)
+    try:
+        await client.round()  # what they have pushed is then held and verified here
+    except UnavailableError:
+        # Whom another device keeps out may still read the log and the lanes, and revoke: what follows does without.
+        if not await shut_out.is_refused(member, session.cloud, client.now()):
+            raise
     context = session.engine.context
     ends = {one_id: await revocation.verified_ends(context, one_id, cut=request.cut) for one_id in (device, *also)}
     await account_devices.revoke(

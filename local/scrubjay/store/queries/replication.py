@@ -16,6 +16,7 @@ from scrubjay_shared.clock import Hlc, Millis, millis_of
 
 LEFT = "account_left"
 LEFT_DEVICES = "account_left_devices"
+REFUSALS_TOLD = "refusals_told"
 STATE = (
     "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error,"
     " snapshot, snapshot_maker"
@@ -162,6 +163,11 @@ class ReplicationQueries:
         """Say whether a round has ended well since this device came into its account."""
         state = self.state()
         return state is not None and state.round_at is not None
+
+    def refusals_told(self) -> int:
+        """Return up to when refusals of devices have ended that the person was told of, 0 before the first."""
+        found = self._fetch("select value from meta where key = ?", (REFUSALS_TOLD,))
+        return int(found[0][0]) if found else 0
 
     def alarms(self) -> list[Alarm]:
         """Return the alarms that nobody has acknowledged, oldest first."""
