@@ -25,6 +25,7 @@ LONG_MODULES = {
     "scrubjay.distill.pasted": "one idea: what a person said told from what they pasted, by three kinds of evidence",
     "scrubjay.service.application": "the composition of everything around one store",
     "scrubjay.memory": "the Python interface: a method an operation",
+    "scrubjay.store.rows": "the columns of every table, and what SQL says of them in one place",
 }
 """Modules that are longer and why: one idea that would be harder to read in two places."""
 LARGE_CLASSES = {

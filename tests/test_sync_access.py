@@ -41,7 +41,7 @@ from scrubjay_sync.account import account_devices, account_scopes, limited_devic
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.confinement import confined
+from scrubjay_sync.confinement import Outsider, confined
 from scrubjay_sync.engine import validation
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, signer
@@ -581,7 +581,7 @@ async def test_a_limited_device_speaks_as_an_agent_and_names_things_of_its_scope
     await runner.owner.rename(taken, "deploy-steps")
 
     found = await runner.memory(entity)
-    assert (found.content, found.trust, found.layer) == ("deploy as I say", Trust.AGENT, Layer.ACTIVE)
+    assert (found.content, found.trust, found.layer) == ("deploy as I say", Trust.AGENT, Layer.ARCHIVE)
     assert found.name == "ci/deploy-steps"
     assert (await runner.memory(taken)).name == "deploy-steps"
     second = ulid(runner)
@@ -718,6 +718,7 @@ def ulid(runner: Runner) -> str:
 @settings(max_examples=60, deadline=None)
 @given(name=st.text("abc/~", min_size=1, max_size=6), trust=st.sampled_from([*Trust, "divine", None]))
 def test_what_was_confined_once_stays_as_it_is(name: str, trust: str | None) -> None:
+    by = Outsider(name="ci", id="0badc0de", projects=("proj_ci",))
     fields: dict[int, Any] = {Field.CONTENT: "x", Field.NAME: name}
     if trust is not None:
         fields[Field.TRUST] = str(trust)
@@ -726,10 +727,10 @@ def test_what_was_confined_once_stays_as_it_is(name: str, trust: str | None) -> 
         (OpType.CLAIM, {1: bytes(16), 2: name}),
     ):
         data = encode_wire((int(kind), 1, bytes(16), 1 << 20, dict(body)))
-        once = confined(data, device="00" * 16, seq=1, scope="ci")
+        once = confined(data, device="00" * 16, seq=1, by=by)
         if once is None:
             continue
-        assert confined(once, device="00" * 16, seq=1, scope="ci") == once
+        assert confined(once, device="00" * 16, seq=1, by=by) == once
         said = ops.read(once, device="00" * 16, seq=1)[4]
         assert (said[2] if kind == OpType.CLAIM else said[2][Field.NAME]).startswith("ci/")
         if kind == OpType.MEMORY:

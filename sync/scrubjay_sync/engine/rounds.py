@@ -231,6 +231,7 @@ async def _begin(context: Context) -> SyncState:
     def work(tx: Transaction) -> SyncState:
         tx.replication.begin(context.member.account)
         tx.replication.note_erased(context.now())
+        tx.memories.name_authors(context.member.scopes.authors)
         state = tx.queries.replication.state()
         assert state is not None  # noqa: S101 - `begin` made it
         projects = dict(context.member.scopes.projects)

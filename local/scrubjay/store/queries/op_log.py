@@ -11,6 +11,7 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.ops.schema import FIELDS
 from scrubjay_shared.records import Op, Scope
 
 _ENDS = (
@@ -230,6 +231,26 @@ class OpLogQueries:
             found.append(Outgoing(seq, op_type, about, data, row[4] if is_event else projects[about]))
         return found
 
+    def away(
+        self, outgoing: Sequence[Outgoing], placed: Mapping[str, bytes], bound: Mapping[str, bytes]
+    ) -> frozenset[int]:
+        """Return the places of ops about memories that showed, when these were written, where they do not live.
+
+        That is in no project that is `bound` to the scope in which they are `placed`. A forget says nothing of a place.
+        """
+        own = [one for one in outgoing if one.entity in placed and one.type not in _ERASING and one.data is not None]
+        logs = self.of_entities({one.entity for one in own})
+        roaming = {entity for entity, log in logs.items() if not _stays(log, placed[entity], bound)}
+        found: set[int] = set()
+        for one in own:
+            if one.entity in roaming:
+                hlc = ops.decode(one.data or b"", device="", seq=one.seq).hlc
+                then = ops.view(ops.fold(op for op in logs[one.entity] if op.hlc <= hlc)).memories.get(one.entity)
+                project = None if then is None or then.scope is not Scope.PROJECT else then.resource_id
+                if then is not None and (project is None or bound.get(project) != placed[one.entity]):
+                    found.add(one.seq)
+        return frozenset(found)
+
     def _project_of(self, memory_id: str) -> str | None:
         """Return the project that a memory was first written for."""
         state = ops.fold(self.whole([memory_id]).get(memory_id, ()))
@@ -271,3 +292,11 @@ class OpLogQueries:
             Quarantined(device=str(device), seq=int(seq), why=str(why))
             for device, seq, why in self._fetch("select device, seq, why from parked order by device, seq")
         ]
+
+
+def _stays(log: Sequence[Op], scope: bytes, bound: Mapping[str, bytes]) -> bool:
+    """Whether no write to a memory ever put it anywhere but into projects that are bound to a scope."""
+    said = [op.body[FIELDS] for op in log if op.type == OpType.MEMORY]
+    scopes = {fields[Field.SCOPE] for fields in said if Field.SCOPE in fields}
+    projects = {fields[Field.RESOURCE_ID] for fields in said if Field.RESOURCE_ID in fields}
+    return scopes == {Scope.PROJECT.value} and all(bound.get(project) == scope for project in projects)
