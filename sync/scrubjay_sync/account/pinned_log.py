@@ -8,7 +8,8 @@ where the person's words lead back to it by hashes, and from the genesis where o
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from scrubjay.store import Store
@@ -17,8 +18,10 @@ from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    BadSignatureError,
     BrokenChainError,
     CorruptError,
+    MalformedError,
     NotFoundError,
     RolledBackError,
     SplitError,
@@ -32,6 +35,19 @@ from scrubjay_sync.policy import ACCOUNT_CHANGED
 log = logging.getLogger(__name__)
 
 _VERIFY = "scrubjay sync verify"
+
+
+@contextmanager
+def as_not_theirs(origin: str) -> Iterator[None]:
+    """Say of what is wrong with a log, on a machine that is in no account yet, whose log it is and what to do."""
+    try:
+        yield
+    except (BadSignatureError, BrokenChainError, MalformedError, SplitError) as error:
+        raise type(error)(
+            f"the account log that {origin} shows is not that of your account: {error.message}",
+            hint="do not trust that server, and do not type the recovery code for it again: check its address, and ask"
+            " whoever runs it. Nothing was sent to it but the login",
+        ) from error
 
 
 async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:

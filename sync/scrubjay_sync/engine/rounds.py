@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from scrubjay.store import Store
 from scrubjay.store.replication_state import SyncState
 from scrubjay.store.transaction import Transaction
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
@@ -219,10 +221,25 @@ async def _follow_account(context: Context, tally: Tally) -> None:
         tally.repaired += await member.repair_log(context.cloud)
         await member.refresh(context.cloud)
     try:
-        await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
+        if await _knows_of_the_code(context):
+            await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
     except InvalidError as error:  # this clock is off: another device does it, and this one syncs meanwhile
         await context.alarm(tally, error, "recovery", holds=False)
     context.cloud.use(member.credential)
+
+
+async def _knows_of_the_code(context: Context) -> bool:
+    """Say whether a person was told on this device of the recovery code that waits, and has acknowledged it.
+
+    Who comes by a device can ask for a code and needs only to wait: where nobody has looked, nobody has agreed.
+    """
+    state, own = context.member.state, context.member.certified
+    if state.waiting_recovery is None or own is None:
+        return False
+    entries = await context.store.read(lambda q: q.replication.account_log(own.added + 1))
+    asked = [one for one in map(account_log.read, entries) if one.type == EntryType.RECOVERY_ROTATE]
+    told = {alarm.subject for alarm in await context.store.read(lambda q: q.replication.alarms())}
+    return bool(asked) and asked[-1].hash.hex() not in told
 
 
 async def _begin(context: Context) -> SyncState:
