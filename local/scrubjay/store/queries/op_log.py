@@ -237,6 +237,7 @@ class OpLogQueries:
         """Return the places of ops about memories that showed, when these were written, where they do not live.
 
         That is in no project that is `bound` to the scope in which they are `placed`. A forget says nothing of a place.
+        What moves a memory away, without a word, goes where it was: those there learn that it left.
         """
         own = [one for one in outgoing if one.entity in placed and one.type not in _ERASING and one.data is not None]
         logs = self.of_entities({one.entity for one in own})
@@ -244,8 +245,10 @@ class OpLogQueries:
         found: set[int] = set()
         for one in own:
             if one.entity in roaming:
-                hlc = ops.decode(one.data or b"", device="", seq=one.seq).hlc
-                then = ops.view(ops.fold(op for op in logs[one.entity] if op.hlc <= hlc)).memories.get(one.entity)
+                new = ops.decode(one.data or b"", device="", seq=one.seq)
+                is_mute = new.type == OpType.MEMORY and not ops.WORDS & new.body[FIELDS].keys()
+                upto = new.hlc - is_mute
+                then = ops.view(ops.fold(op for op in logs[one.entity] if op.hlc <= upto)).memories.get(one.entity)
                 project = None if then is None or then.scope is not Scope.PROJECT else then.resource_id
                 if then is not None and (project is None or bound.get(project) != placed[one.entity]):
                     found.add(one.seq)
