@@ -24,6 +24,8 @@ from scrubjay_shared.ops import Field, OpType
 from scrubjay_shared.records import ALWAYS_LOADED, AUTHOR, Event, EventType, Memory, MemoryDraft, Role, Scope, author_of
 from scrubjay_sync.account import account_scopes, limited_devices
 from scrubjay_sync.confinement import Outsider, confined
+from scrubjay_sync.engine import apply
+from scrubjay_sync.teams import lanes
 from sync_devices import Device, Network, World
 from team_world import PROJECT, People, founded, joined, team_note, teams_of
 
@@ -294,6 +296,25 @@ async def test_what_came_from_a_team_stays_in_its_project_when_the_team_is_left(
 
     assert stays_inside(await shared.memory(planted))
     assert (await shared.memory(moved)).resource_id == "scope:core"
+
+
+@pytest.mark.parametrize("kind", ["member", "limited device"])
+async def test_what_a_version_took_in_that_noted_no_bounds_keeps_to_them_after_the_next_round(
+    people: People, kind: str
+) -> None:
+    shared = await Shared.by(kind, people)
+    said = await shared.outsider.note("planted word", scope="project", resource_id=PROJECT)
+    await shared.outsider.set_fields(said, content="planted words", scope="user", resource_id=None, layer="active")
+    with pytest.MonkeyPatch.context() as patch:
+        for where in (apply, lanes):
+            patch.setattr(where, "confined", lambda data, **_: data)
+        await shared.sync()
+    await shared.owner.store.write(lambda tx: tx.ingest._run("delete from meta where key = 'bounds_noted'"))
+    assert not stays_inside(await shared.memory(said))
+
+    await shared.owner.sync()
+
+    assert stays_inside(await shared.memory(said))
 
 
 async def test_what_is_put_away_into_another_projects_memory_does_not_lead_to_it(people: People) -> None:

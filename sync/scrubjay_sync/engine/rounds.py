@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from scrubjay.store import Store
+from scrubjay.store.op_ingest import BOUNDS_NOTED
 from scrubjay.store.replication_state import SyncState
 from scrubjay.store.transaction import Transaction
 from scrubjay_shared import account as account_log
@@ -25,6 +26,7 @@ from scrubjay_sync import searching
 from scrubjay_sync.account import recovery
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.confinement import Outsider, confined
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push, snapshot_making, snapshots
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally, UnfaithfulSnapshotError
@@ -33,6 +35,7 @@ from scrubjay_sync.engine.status import Status, read_status
 from scrubjay_sync.inspect import Inspection, inspect
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.searching import Meaning
+from scrubjay_sync.teams.lanes import outsider
 from scrubjay_sync.teams.log import TeamContext
 from scrubjay_sync.teams.rounds import sync_teams
 from scrubjay_sync.verify import Verified, verify
@@ -161,6 +164,7 @@ class Engine:
         while await context.store.write(lambda tx: tx.superseded.sweep()):
             tally.erased = True
         state = await _begin(context)
+        await _note_bounds(context, self.teams)
         if news is not None and news.page.objects and news.follows(state) and not context.server_changed(state):
             await pull.take_in(context, news.page, tally)
         heads = await context.cloud.heads()
@@ -269,6 +273,35 @@ async def _begin(context: Context) -> SyncState:
             hint="scrubjay logout first, or give each account a home of its own (--home)",
         )
     return state
+
+
+async def _note_bounds(context: Context, teams: TeamContext) -> None:
+    """Note the bounds of what somebody outside wrote and a version that noted none took in. Once for a store."""
+    if await context.store.read(lambda q: q.meta(BOUNDS_NOTED)) is not None:
+        return
+    members: dict[tuple[str, bytes], Outsider] = {}
+    for team in teams.joined:
+        if (found := await teams.pinned(team)) is not None:
+            others = [one for one in found.state.devices.values() if one.account != context.member.account]
+            members |= {(one.id.hex(), team): outsider(teams, found, one) for one in others}
+
+    def work(tx: Transaction) -> None:
+        noted: dict[str, list[tuple[int, str, bytes]]] = {}
+        for device in tx.queries.ops.heard():
+            known = context.member.state.device_of(bytes.fromhex(device))
+            if known is not None and known.full:
+                continue
+            writes = tx.queries.ops.writes_of(device)
+            placed = tx.queries.replication.placed({entity for _, entity, _ in writes})
+            for seq, entity, data in writes:
+                scope = placed.get(entity, context.member.home)
+                by = members.get((device, scope)) if known is None else context.outsider(scope, known.id)
+                kept = None if by is None else confined(data, device=device, seq=seq, by=by)
+                if kept is not None and kept != data:
+                    noted.setdefault(device, []).append((seq, entity, kept))
+        tx.ingest.note(noted)
+
+    await context.store.write(work)
 
 
 async def _give_vectors(context: Context, tally: Tally) -> None:

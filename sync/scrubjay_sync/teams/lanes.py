@@ -177,8 +177,7 @@ def _allowed(
     Of this person's own devices as they are; of others' no more than an agent's, under names of the team's.
     """
     own, author = device.account == context.account, device.id.hex()
-    projects = context.member.scopes.projects_of(found.team)
-    by = Outsider(name=found.name, id=device.account.hex()[:8], projects=projects)
+    by = outsider(context, found, device)
     kept: list[tuple[int, bytes | None, str]] = []
     for seq, data in entries:
         if data is None:
@@ -193,6 +192,12 @@ def _allowed(
     named = {seq: {one, *(() if data is None else named_by(data, device=author, seq=seq))} for seq, data, one in kept}
     where = tx.queries.replication.lives({entity for both in named.values() for entity in both}, context.member.home)
     return [one for one in kept if all(where.get(entity, found.team) == found.team for entity in named[one[0]])]
+
+
+def outsider(context: TeamContext, found: PinnedTeam, device: TeamDevice) -> Outsider:
+    """Return another member's device as somebody who writes in a team, with the projects that are bound to that."""
+    projects = context.member.scopes.projects_of(found.team)
+    return Outsider(name=found.name, id=device.account.hex()[:8], projects=projects)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

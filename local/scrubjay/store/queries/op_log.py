@@ -275,6 +275,20 @@ class OpLogQueries:
         rows = self._fetch("select device, min(seq) from op where entity = ? group by device", (entity,))
         return int(rows[0][1]) if len(rows) == 1 and rows[0][0] == device else None
 
+    def writes_of(self, device: str) -> list[tuple[int, str, bytes]]:
+        """Return the writes to memories of a device that were not erased: (seq, entity, op)."""
+        return [
+            (int(seq), str(entity), bytes(body))
+            for seq, entity, body in self._fetch(
+                "select seq, entity, body from op where device = ? and type = ? and body is not null order by seq",
+                (device, int(OpType.MEMORY)),
+            )
+        ]
+
+    def heard(self) -> list[str]:
+        """Return the devices of which ops were received."""
+        return sorted(self._received())
+
     def writers(self, entity: str) -> set[str]:
         """Return the devices that wrote of an entity."""
         return {str(row[0]) for row in self._fetch("select distinct device from op where entity = ?", (entity,))}
