@@ -31,6 +31,7 @@ LONG_MODULES = {
 LARGE_CLASSES = {
     "scrubjay.store.store.Store": "one file: opening, reading, writing and keeping it small",
     "scrubjay.memory.Memory": "the Python interface: a method an operation",
+    "scrubjay.store.queries.op_log.OpLogQueries": "what the one table of ops is asked",
 }
 """Classes with more methods and why."""
 

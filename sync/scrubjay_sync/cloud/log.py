@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from scrubjay_shared import wire
-from scrubjay_shared.errors import MalformedError, WithheldError
+from scrubjay_shared.errors import InvalidError, MalformedError, WithheldError
 from scrubjay_sync.cloud.connection import Auth, Connection
 from scrubjay_sync.policy import CLOUD
 
@@ -60,7 +60,18 @@ class LogRoutes:
 
     async def append(self, append: wire.LogAppend, *, pending: str | None = None) -> wire.LogPage:
         """Append to the account log. Raises LogConflictError when it has moved on."""
-        return await self._connection.json("POST", "/v1/log", wire.LogPage, body=append, auth=pending or Auth.DEVICE)
+        try:
+            return await self._connection.json(
+                "POST", "/v1/log", wire.LogPage, body=append, auth=pending or Auth.DEVICE
+            )
+        except InvalidError as error:
+            if type(error) is not InvalidError:
+                raise
+            raise InvalidError(
+                error.message,
+                hint="update scrubjay on one device that is not limited and run scrubjay sync there: where the log is"
+                " too long, it makes a checkpoint",
+            ) from error
 
     async def wraps(self, target: bytes, *, pending: str | None = None) -> wire.Wraps:
         """Return the keys sealed to a device, or to the recovery code (`wire.RECOVERY_TARGET`), newest first."""
