@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scrubjay.api.operations import PERSON_ONLY, Operation, Transport
+from scrubjay.api.operations import PERSON_ONLY, Operation
 from scrubjay.plugins import Plugin
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
@@ -71,7 +71,6 @@ def _operation(name: str, types: Types) -> Operation:
         request=types.request,
         response=types.response,
         principals=PERSON_ONLY,
-        transports=frozenset({Transport.HTTP}),
     )
 
 

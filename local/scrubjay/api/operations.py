@@ -23,22 +23,14 @@ class Kind(StrEnum):
     STREAM = "stream"
 
 
-class Transport(StrEnum):
-    """A way to call: over HTTP, or in this process (`Memory` and the commands)."""
-
-    HTTP = "http"
-    LOCAL = "local"
-
-
 PERSON_ONLY = frozenset({Principal.PERSON})
 HOSTS_TOO = frozenset({Principal.PERSON, Principal.HOST})
 EVERYONE = frozenset({Principal.PERSON, Principal.AGENT})
-EVERYWHERE = frozenset(Transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation: its name, the records it takes and gives, who may call it, and which transports show it.
+    """One operation: its name, the records it takes and gives, and who may call it.
 
     Of a stream, `response` is the type of one line.
     """
@@ -49,7 +41,6 @@ class Operation:
     summary: str = ""
     kind: Kind = Kind.UNARY
     principals: frozenset[Principal] = EVERYONE
-    transports: frozenset[Transport] = EVERYWHERE
 
 
 def _named(operations: Iterable[Operation]) -> dict[str, Operation]:

@@ -19,7 +19,7 @@ from scrubjay.service.references import References
 from scrubjay.store import UNSWEPT, Forget, HeldWords, Queries, Refusal, Store, Transaction, copies
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.errors import NotFoundError, UnavailableError
-from scrubjay_shared.records import Grip, Memory, Scope
+from scrubjay_shared.records import ALWAYS_LOADED, Grip, Memory, Scope
 
 log = logging.getLogger(__name__)
 
@@ -252,7 +252,7 @@ def _is_shown(queries: Queries, held: HeldWords, seen: View) -> bool:
         event = queries.events.by_id([held.id], chars=0).get(held.id)
         return event is not None and seen.shows_event(event)
     memory = queries.memories.get(held.id)
-    return memory.layer not in access.ALWAYS_LOADED and seen.shows(memory)
+    return memory.layer not in ALWAYS_LOADED and seen.shows(memory)
 
 
 def _project_of(memory: Memory) -> str | None:

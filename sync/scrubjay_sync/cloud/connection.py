@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -26,6 +27,8 @@ from scrubjay_sync.cloud.problems import Response, error_of
 from scrubjay_sync.policy import CLOUD
 
 T = TypeVar("T")
+_USERNAME = re.compile(r"[\w.+@-]{1,128}")
+"""What a user name is made of: it is shown as it is."""
 Sign = Callable[[bytes], bytes]
 MAX_DIGITS = 15
 """Of a time in a header: the year 33658."""
@@ -173,9 +176,10 @@ class Connection:
                 timeout=timeout,
             ) as response:
                 got = bytearray()
+                limit = request.limit if response.status_code < 300 else CLOUD.problem_bytes
                 async for part in response.aiter_raw():
                     got += part
-                    if len(got) > request.limit + CLOUD.slack_bytes:
+                    if len(got) > limit + CLOUD.slack_bytes:
                         raise MalformedError(
                             f"{self.origin} sent more than was asked for",
                             hint="the server or a proxy has a fault: tell its operator",
@@ -236,7 +240,7 @@ class Connection:
             signature=who.sign(wire.auth_message(who.account, who.device, challenge.nonce, self.origin)),
         )
         token = await self.json("POST", "/v1/auth/token", wire.Token, body=request, auth=None)
-        self.username = token.username
+        self.username = token.username if _USERNAME.fullmatch(token.username) else ""
         # By the server's clock; this device's may be days off.
         self._token, self._token_ends = token.token, Millis(token.expires - (self.offset_ms or 0))
         if self._token_ends <= begun:

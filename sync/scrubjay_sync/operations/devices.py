@@ -109,7 +109,8 @@ async def device_names(client: SyncClient, _: Nothing) -> NamesResponse:
 async def answer(client: SyncClient, request: AnswerRequest) -> AnswerResponse:
     """Answer a machine that asks to be let in, so that it shows its words, and say whether it does by now."""
     session = await client.require_session()
-    asking = await pairing.answer(session.member, session.cloud, await _one_asking(session, request.ref))
+    one = await _one_asking(session, request.ref)
+    asking = await pairing.answer(session.member, session.cloud, one, anew=not request.again)
     return AnswerResponse(
         who=client.who(session), id=asking.id.hex(), device=asking.device.hex(), shows=bool(asking.reveal)
     )

@@ -27,7 +27,7 @@ from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay.intervals import said_at
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Memory
+from scrubjay_shared.records import Memory, author_of
 
 TABLE_WIDTH = 90
 """Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
@@ -55,6 +55,7 @@ def entry(found: Entry) -> Text:
         ("salience", f"{memory.salience:.2f}"),
         ("confidence", f"{memory.confidence:.2f}"),
         ("trust", memory.trust.value),
+        ("written by", author_of(memory) or ""),
         ("held", _held(memory)),
         ("created", times.moment(memory.created_at)),
         ("updated", times.moment(memory.updated_at) if memory.updated_at != memory.created_at else ""),

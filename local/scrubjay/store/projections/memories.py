@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +14,10 @@ from scrubjay.store.projections.names import Names
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.records import Memory, Op
+from scrubjay_shared.records import AUTHOR, Memory, Op
+
+AUTHORS = "authors"
+"""The key of the names of authors among the settings of the file."""
 
 PROJECTED_AT_ONCE = 500
 """Memories whose ops are in memory at one time during a rebuild."""
@@ -82,13 +86,31 @@ class Memories:
             "insert into claim (name, hlc, device, memory_id) values (?, ?, ?, ?)",
             [(name, hlc, device, memory_id) for name, (hlc, device), memory_id in claims],
         )
-        memories = {memory_id: memory for view in views.values() for memory_id, memory in view.memories.items()}
+        shown = (memory for view in views.values() for memory in view.memories.values())
+        memories = {memory.id: self._named_author(memory) for memory in shown}
         self._hide([memory_id for memory_id in logs if memory_id not in memories])
         renamed = self._names.decide(named | {name for name, _, _ in claims}, memories)
         self.put([replace(memory, name=renamed.pop(memory.id, None)) for memory in memories.values()])
         if renamed:
             self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
         return len(set(conflicts) - listed)
+
+    def _named_author(self, memory: Memory) -> Memory:
+        """Return a memory with its author under the name that this account has for them."""
+        author = memory.metadata.get(AUTHOR)
+        if not isinstance(author, str):
+            return memory
+        known = json.loads(self._context.queries.meta(AUTHORS) or "{}")
+        who, _, where = author.partition("@")
+        return replace(memory, metadata={**memory.metadata, AUTHOR: f"{known.get(who, who)}@{where}"})
+
+    def name_authors(self, names: Mapping[str, str]) -> None:
+        """Show who wrote what is not this person's under these names, by the short ids of devices and accounts."""
+        said = json.dumps(names, sort_keys=True)
+        if (self._context.queries.meta(AUTHORS) or "{}") == said:
+            return
+        self._context.set_meta(AUTHORS, said)
+        self.project_again(self._context.queries.memories.authored())
 
     def project_again(self, ids: Sequence[str]) -> int:
         """Make the rows of some memories again from the log, a few at a time. Returns how many conflicts opened."""

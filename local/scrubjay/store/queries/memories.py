@@ -198,6 +198,10 @@ class MemoryQueries:
             for row in self._fetch("select id from memory where scope = 'project' and resource_id = ?", (project,))
         ]
 
+    def authored(self) -> list[str]:
+        """Return the ids of memories that somebody wrote who is not the store's person or their agent."""
+        return [str(row[0]) for row in self._fetch(f"select m.id from memory m where {rows.AUTHORED_M}")]
+
     def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
         """Return the memories that came from some places of imported files."""
         keys = rows.array(source_keys)
