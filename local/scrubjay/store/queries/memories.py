@@ -178,18 +178,14 @@ class MemoryQueries:
             )
         ]
 
-    def like(self, fts_query: str, limit: int, *, chars: int) -> list[Memory]:
-        """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first.
-
-        A memory of more than `chars` characters is left out.
-        """
+    def short(self, ids: Sequence[str], *, chars: int) -> dict[str, Memory]:
+        """Return those of some memories that are not put away and have at most `chars` characters, by id."""
         found = self._fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null"
-            " from memory_fts f join memory m on m.n = f.rowid"
-            " where memory_fts match ? and length(m.content) <= ? order by bm25(memory_fts), m.n limit ?",
-            (fts_query, chars, limit),
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
+            " where m.id in (select value from json_each(?)) and m.archived_at is null and length(m.content) <= ?",
+            (rows.array(ids), chars),
         )
-        return [rows.memory_of(row) for row in found]
+        return {row[0]: rows.memory_of(row) for row in found}
 
     def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
         """Return the memories that came from some places of imported files."""
