@@ -194,11 +194,11 @@ class MemoryQueries:
         found = self._fetch(
             f"{select} where json_extract(m.metadata, '$.source_key') in (select value from json_each(?))", (keys,)
         )
-        # A place that is the first of no memory may be one of several of one: few are, and no index holds these.
+        # A place that is the first of no memory may be one of several of one.
         if len(found) < len(source_keys):
             found += self._fetch(
-                f"{select}, json_each(m.metadata, '$.also_from') also where m.metadata like '%\"also_from\"%'"
-                " and json_extract(also.value, '$.source_key') in (select value from json_each(?))",
+                f"{select} where m.id in (select memory_id from also_from"
+                " where source_key in (select value from json_each(?)))",
                 (keys,),
             )
         return list({row[0]: rows.memory_of(row) for row in found}.values())
