@@ -144,7 +144,8 @@ class Application:
             stopping,
             compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
         )
-        self.toc = TableOfContents(store, policy, stopping)
+        quiet_seconds = lambda: self.handlers.quiet_seconds()  # noqa: E731, PLW0108  # made below
+        self.toc = TableOfContents(store, policy, stopping, quiet_seconds=quiet_seconds)
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
@@ -255,7 +256,7 @@ class Application:
             flush_accesses=self.recall_counts.run,
             rebuilding=self._maintainer.rebuilding,
             load_index=self._maintainer.load,
-            build_contents=self.toc.run,
+            build_contents=self.toc.finish,
             wake=self._wake,
             now=now,
         )
