@@ -144,8 +144,12 @@ class Application:
             stopping,
             compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
         )
-        quiet_seconds = lambda: self.handlers.quiet_seconds()  # noqa: E731, PLW0108  # made below
-        self.toc = TableOfContents(store, policy, stopping, quiet_seconds=quiet_seconds)
+        self.toc = TableOfContents(
+            store,
+            policy,
+            stopping,
+            quiet_seconds=lambda: self.handlers.quiet_seconds(),  # noqa: PLW0108  # made below
+        )
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
