@@ -95,28 +95,30 @@ def sharing_words(index: Index, tokens: Sequence[str], *, policy: WorkPolicy, co
     """
     with index.lock:
         table = index.memories
-        held: list[tuple[float, Rows, Rows]] = []
         terms = {term: token for token in tokens if (term := index.vocabulary.get(token)) is not None}
         rare = sorted((df, token, term) for term, token in terms.items() if (df := table.df(term)))
+        held: list[tuple[Rows, Rows]] = []
+        weights: list[float] = []
         left = policy.near_rows
         for df, _, term in rare[: policy.near_tokens]:
             if held and df > left:
                 break
             left -= df
-            found, times = table.holders(term)
-            held.append((scoring.bm25_idf(len(table.rows), df), found.astype(np.intp), times.astype(np.intp)))
+            holders, times = table.holders(term)
+            held.append((holders.astype(np.intp), times.astype(np.intp)))
+            weights.append(scoring.bm25_idf(len(table.rows), df))
         if not held:
             return []
-        among = np.sort(np.concatenate([rows for _, rows, _ in held]))
-        among = among[np.append(True, among[1:] != among[:-1])]
-        scores, lengths = np.zeros(len(among), np.float32), table["length"]
-        mean = table.tokens / len(table.rows)
-        for idf, rows, tf in held:
-            parts = scoring.bm25_part(tf, lengths[rows], mean, idf=idf, k1=NEAR_K1, b=NEAR_B)
-            scores[among.searchsorted(rows)] += parts
-        may_be = (table["archived"][among] == FOREVER) & (
-            lengths[among] <= 2 * longest
-        )  # a sign gives two tokens at most
+        rows, tf = map(np.concatenate, zip(*held, strict=True))
+        lengths, mean = table["length"], table.tokens / len(table.rows)
+        parts = scoring.bm25_part(tf, lengths[rows], mean, idf=1.0, k1=NEAR_K1, b=NEAR_B)
+        parts *= np.repeat(np.array(weights, np.float32), [len(holders) for holders, _ in held])
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+        among, scores = rows[starts], np.add.reduceat(parts[order], starts)
+        # No character gives more than two tokens.
+        may_be = (table["archived"][among] == FOREVER) & (lengths[among] <= 2 * longest)
         among, scores = among[may_be], scores[may_be]
         best = table.best(scores, among, count)
         among, scores = among[best], scores[best]
