@@ -46,12 +46,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BASELINE = CHECKOUT / "bench" / "baseline.json"
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 FAILED = 1
-LONGEST = (
-    "scale-1m",
-    "bootstrap-1m",
-    "event-loop",
-    "import-growth",
-)  # up to half an hour: measured when they are named
+# Up to half an hour: measured when they are named.
+LONGEST = ("scale-1m", "bootstrap-1m", "event-loop", "import-growth")
 
 
 def _synced(module: str, **options: str) -> Callable[[Plan], list[Figure]]:
