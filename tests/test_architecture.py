@@ -23,6 +23,7 @@ MOST_LINES = 500
 MOST_METHODS = 23
 LONG_MODULES = {
     "scrubjay.distill.pasted": "one idea: what a person said told from what they pasted, by three kinds of evidence",
+    "scrubjay.lifecycle.readings": "one idea: what a sentence says of what held before, with its words",
     "scrubjay.service.application": "the composition of everything around one store",
     "scrubjay.memory": "the Python interface: a method an operation",
 }
