@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from scrubjay.service.application import Application
     from scrubjay.settings import Settings
 
-# httpx2 logs every request with its address at INFO; ours say what was done.
-logging.getLogger("httpx2").setLevel(logging.WARNING)
-
 log = logging.getLogger(__name__)
 
 

@@ -12,6 +12,7 @@ from scrubjay.api.caller import Caller, Principal
 from scrubjay.distill.sameness import same_words
 from scrubjay.intervals import marked, told
 from scrubjay.jobs import successions
+from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
 from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewPolicy
@@ -54,12 +55,12 @@ class Compared:
 
 
 async def compared(
-    store: Store, caller: Caller, drafts: Sequence[MemoryDraft], policy: MemoryPolicy, now: Millis
+    store: Store, caller: Caller, drafts: Sequence[MemoryDraft], policy: MemoryPolicy, *, alike: Alike, now: Millis
 ) -> Compared:
     """Compare drafts that were cleaned with what is stored. What the person says is neither reviewed nor refused."""
     statements = [_statement(place, draft, now) for place, draft in enumerate(drafts)]
-    alike = [await successions.candidates_of(store, one.content, policy) for one in statements]
-    replaced = await successions.find(statements, alike, policy)
+    candidates = await successions.candidates(alike, [one.content for one in statements], policy)
+    replaced = await successions.find(statements, candidates, policy)
     is_person = caller.principal is Principal.PERSON
     contradicts = contradicting(replaced)
 
@@ -69,7 +70,7 @@ async def compared(
             hashes=[content_hash(draft.content) for draft in drafts],
             statements=statements,
             replaced=replaced,
-            same=[_same(one, found) for one, found in zip(drafts, alike, strict=True)],
+            same=[_same(one, found) for one, found in zip(drafts, candidates, strict=True)],
             reviews=[
                 None if is_person else review_of(draft, policy.review, contradicts=one.id in contradicts)
                 for draft, one in zip(drafts, statements, strict=True)

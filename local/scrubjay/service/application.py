@@ -23,6 +23,7 @@ from scrubjay import accounts, telemetry
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.jobs import conditions
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.consolidate import Consolidate, Prune
@@ -127,6 +128,7 @@ class Application:
         )
         self._models = Models(store, policy, named, self._maintainer.enter_space)
         self._stopping = stopping = asyncio.Event()
+        self._alike = alike = Alike(store, policy.work, self._maintainer.current)
         readers = Readers(
             store,
             policy,
@@ -134,6 +136,7 @@ class Application:
             writer=writer,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=self._learned,
+            alike=alike,
             now=now,
         )
         self.distill, self.observe = readers.distill, readers.observe
@@ -144,7 +147,12 @@ class Application:
             stopping,
             compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
         )
-        self.toc = TableOfContents(store, policy, stopping)
+        self.toc = TableOfContents(
+            store,
+            policy,
+            stopping,
+            quiet_seconds=lambda: self.handlers.quiet_seconds(),  # noqa: PLW0108  # made below
+        )
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
@@ -195,7 +203,13 @@ class Application:
         self.project_names = ProjectNames(self._references.is_known, folders)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._memories = Memories(
-            store, policy, models=self._models, references=self._references, wake=self._wake, now=now
+            store,
+            policy,
+            models=self._models,
+            references=self._references,
+            alike=self._alike,
+            wake=self._wake,
+            now=now,
         )
         self._forgetting = Forgetting(
             store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
@@ -250,7 +264,7 @@ class Application:
             flush_accesses=self.recall_counts.run,
             rebuilding=self._maintainer.rebuilding,
             load_index=self._maintainer.load,
-            build_contents=self.toc.run,
+            build_contents=self.toc.finish,
             wake=self._wake,
             now=now,
         )
@@ -304,7 +318,14 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )
-        observing = Observing(store, policy, self._stopping, references=self._references, on_memories=self._learned)
+        observing = Observing(
+            store,
+            policy,
+            self._stopping,
+            references=self._references,
+            on_memories=self._learned,
+            alike=self._alike,
+        )
         self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
         asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))

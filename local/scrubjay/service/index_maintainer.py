@@ -144,6 +144,11 @@ class IndexMaintainer:
         if not self._followed.done():
             await asyncio.wait([self._followed])  # whoever waits may be cancelled, and the index must follow anyway
 
+    async def current(self) -> Index:
+        """Return the index once it holds everything that was committed before this was called."""
+        await self.indexed()
+        return self.index
+
     async def _saved(self) -> Index | None:
         """Return the copy of the index from beside the store, caught up with it; None when there is none of use."""
         found = await asyncio.to_thread(saved_index, self._store.path, self._identity())

@@ -149,6 +149,11 @@ class Memories:
             f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
             [(n, *rows.memory_row(memory)) for n, memory in numbered],
         )
+        self._run_many("delete from also_from where memory_id = ?", [(memory_id,) for memory_id in old])
+        self._run_many(
+            "insert or ignore into also_from (source_key, memory_id) values (?, ?)",
+            [(key, memory.id) for memory in memories for key in _also_from(memory)],
+        )
         said_anew = {*stale, *(memory.id for memory in memories if memory.id not in old)}
         self._queue.add_memories([n for n, memory in numbered if memory.id in said_anew])
         tokens = [rows.memory_tokens(memory) for memory in memories]
@@ -194,6 +199,7 @@ class Memories:
             return
         hidden = [(str(memory_id),) for _, memory_id in found]
         self._run_many("delete from memory where id = ?", hidden)
+        self._run_many("delete from also_from where memory_id = ?", hidden)
         self._run_many(UNEMBED, hidden)
         self._queue.drop_memories([n for n, _ in found])
         full_text.remove(self._context, [n for n, _ in found])
@@ -235,6 +241,13 @@ class Memories:
             self.project_again([str(row[0]) for row in entities[at : at + PROJECTED_AT_ONCE]])
             if not tell:  # it would be a copy of everything in memory
                 self._context.changes = Changes()
+
+
+def _also_from(memory: Memory) -> list[str]:
+    """Return the keys of the further places of imported files that say the same as a memory."""
+    also = memory.metadata.get("also_from")
+    places = [place.get("source_key") for place in also if isinstance(place, dict)] if isinstance(also, list) else []
+    return [key for key in places if isinstance(key, str)]
 
 
 def _assigned(columns: str) -> str:

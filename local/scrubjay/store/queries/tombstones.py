@@ -147,7 +147,7 @@ class TombstoneQueries:
         found = self._fetch(
             "select o.entity, o.device, o.seq, o.hlc, t.lifted, exists (select 1 from event e where e.id = o.entity),"
             " exists (select 1 from tombstone_words w where w.entity = o.entity), coalesce(h.times, 0), h.last"
-            " from op o join tombstone t on t.id = o.entity and t.hlc = o.hlc"
+            " from tombstone t cross join op o on o.entity = t.id and o.hlc = t.hlc"  # each op by its entity
             " left join tombstone_hit h on h.entity = o.entity"
             " where o.type = 3 and o.entity not in (select id from tombstone_key)"
             f" and exists (select 1 from op p where p.entity = o.entity and p.type in (1, 2)){chosen}"
