@@ -235,7 +235,6 @@ class Application:
             context=self._context,
             switch=switch,
             store=store,
-            forgetting=self._forgetting,
             project_names=self.project_names,
             folder=store.path.parent,
             accounts=lambda: self.accounts,

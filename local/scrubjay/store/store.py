@@ -255,6 +255,24 @@ class Store:
             self.on_caused(cause, ids, time.perf_counter() - began)
         return result
 
+    async def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction that is rolled back, and return what it returned: no byte of the file changes.
+
+        Nobody is told of it, and the next write has the place in the log that this one had.
+        """
+
+        def run(connection: Any) -> T:
+            before = self._head.copy()
+            connection.execute("begin immediate")
+            try:
+                return work(Transaction(WriteContext(connection, self._queries, self._head, self._now(), self._entropy)))
+            finally:
+                self._head.set(before)
+                if connection.in_transaction:
+                    connection.execute("rollback")
+
+        return await self._writer.alone(run)
+
     def joined(self, work: Callable[[Transaction, Sequence[G]], Sequence[T]]) -> Callable[[G], Awaitable[T]]:
         """Return what does `work` for one thing, as `write` does, in one transaction with the others that wait.
 
