@@ -65,6 +65,7 @@ from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
+from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.memories import Memories
 from scrubjay.service.observing import Observing
 from scrubjay.service.project_names import ProjectNames
@@ -145,7 +146,15 @@ class Application:
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
-        self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
+        self._leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
+        self.maintain = Maintain(
+            store,
+            self._models,
+            policy.work,
+            stopping,
+            blank_copies=self._leftovers.blank,
+            save_index=self._maintainer.save,
+        )
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
         self.instructions = Instructions(
             store,
@@ -195,7 +204,11 @@ class Application:
             store, policy, models=self._models, references=self._references, wake=self._wake, now=now
         )
         self._forgetting = Forgetting(
-            store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
+            store,
+            references=self._references,
+            unsaved_index=self._maintainer.unsaved,
+            leftovers=self._leftovers,
+            wake=self._wake,
         )
         recall = Recall(
             store,
@@ -505,6 +518,7 @@ class Application:
                 await self.recall_counts.run()
                 await self._maintainer.save()
             await self._maintainer.erasures()
+            await self._leftovers.close()
         finally:
             self.recall_counts.discard()
             try:

@@ -1,12 +1,14 @@
 """The SQLite file: schema, migrations, transactions, full text, vectors. All SQL of the product is in this package."""
 
-from scrubjay.store.causes import Cause
+from scrubjay.store.causes import FORGET, KEEPING_COPIES, Cause
 from scrubjay.store.changes import Changes
 from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
+from scrubjay.store.copies import copied, held_in, still_held_in, superfluous
 from scrubjay.store.damage import Damage, Remedy
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
 from scrubjay.store.file import (
+    automatic_copies,
     check,
     copies,
     is_derived,
@@ -17,7 +19,8 @@ from scrubjay.store.file import (
     nightly_copies,
     refused_in,
     restore,
-    snapshots,
+    scratch_folder,
+    take_over,
 )
 from scrubjay.store.forgotten_since import forgotten_since
 from scrubjay.store.index_file import drop_index, save_index, saved_index
@@ -32,7 +35,7 @@ from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
-from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement
+from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement, Sweep
 from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
@@ -46,6 +49,8 @@ from scrubjay_io.sqlite import version as sqlite_version
 
 __all__ = [
     "FIRST",
+    "FORGET",
+    "KEEPING_COPIES",
     "UNSWEPT",
     "Cause",
     "CauseRow",
@@ -82,17 +87,21 @@ __all__ = [
     "StoreInUseError",
     "StoredPeriod",
     "StoredSegment",
+    "Sweep",
     "TocStep",
     "Transaction",
     "VaultFileRow",
     "VaultRow",
     "Waiting",
+    "automatic_copies",
     "check",
+    "copied",
     "copies",
     "drop_index",
     "find_damage",
     "forgotten_since",
     "gone",
+    "held_in",
     "holder",
     "identity",
     "is_derived",
@@ -107,7 +116,10 @@ __all__ = [
     "restore",
     "save_index",
     "saved_index",
-    "snapshots",
+    "scratch_folder",
     "sqlite_version",
+    "still_held_in",
+    "superfluous",
+    "take_over",
     "verify",
 ]

@@ -63,7 +63,8 @@ class Store:
         """Told, after the commit, what was written for a cause: memories and events, and how many seconds it took."""
         self._lock = lock
         self._now = now
-        self._entropy = entropy
+        self.entropy = entropy
+        """Gives so many random bytes."""
         self._writer: GroupCommit
         self._connection: Connection
         self._queries: Queries
@@ -73,9 +74,9 @@ class Store:
         self._closed = False
         self._snapshots = 0
         self._cut_back = False
-        self.dropped_copies = 0
-        """How often the copies beside the store were deleted, because something was erased."""
         """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
+        self.erasures = 0
+        """How often something was erased that the copies beside the store are not to hold either."""
 
     @classmethod
     async def open(cls, path: Path, *, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
@@ -222,7 +223,7 @@ class Store:
 
     def new_cause(self, kind: str, *, label: str = "") -> Cause:
         """Return a cause to write for: a run, a request or a plan. `label` says what it is about, on this device."""
-        return new_cause(kind, self._now(), self._entropy, label=label)
+        return new_cause(kind, self._now(), self.entropy, label=label)
 
     async def write(self, work: Callable[[Transaction], T], *, cause: Cause | None = None, regained: bool = False) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
@@ -239,7 +240,7 @@ class Store:
         ids: list[str] = []
 
         def run(connection: Any) -> tuple[T, Changes]:
-            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy, cause)
+            context = WriteContext(connection, self._queries, self._head, self._now(), self.entropy, cause)
             result = work(Transaction(context))
             if cause is not None:
                 ids[:] = context.changes.ids()  # now: the group that it is committed with adds to these changes
@@ -265,7 +266,7 @@ class Store:
             before = self._head.copy()
             connection.execute("begin immediate")
             try:
-                return work(Transaction(WriteContext(connection, self._queries, self._head, self._now(), self._entropy)))
+                return work(Transaction(WriteContext(connection, self._queries, self._head, self._now(), self.entropy)))
             finally:
                 self._head.set(before)
                 if connection.in_transaction:
@@ -281,7 +282,7 @@ class Store:
         """
 
         def run(connection: Any, given: Sequence[G]) -> list[tuple[T, Changes | None]]:
-            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy)
+            context = WriteContext(connection, self._queries, self._head, self._now(), self.entropy)
             first, *others = work(Transaction(context), given)
             return [(first, context.changes), *((result, None) for result in others)]
 
@@ -376,14 +377,11 @@ class Store:
 
         return await asyncio.to_thread(copy)
 
-    async def drop_copies(self) -> bool:
-        """Leave nothing of what was erased beside the tables: in the saved index, copies that migrations made, the log.
+    async def drop_traces(self) -> bool:
+        """Leave nothing of what was erased in the saved index and in the log of the file.
 
         Returns whether the log could be cut back: a long read may hold it, and then `checkpoint` does it later.
         """
-        self.dropped_copies += 1
-        for path in file.snapshots(self.path):
-            await asyncio.to_thread(path.unlink, missing_ok=True)
         await asyncio.to_thread(drop_index, self.path)
         for wait_ms in (0, 10, 50, 100, 200, 400, 800):
             await asyncio.sleep(wait_ms / 1000)
@@ -392,6 +390,12 @@ class Store:
             if self._snapshots:
                 break
         return False
+
+    async def drop_half_made(self) -> None:
+        """Delete unfinished copies beside the store; who makes one sees by `erasures` that it must begin anew."""
+        self.erasures += 1
+        for path in await asyncio.to_thread(file.half_made, self.path):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
         """Put the log into the file; with `truncate`, leave nothing in the log. Only the writer ever does this.
