@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,6 +20,7 @@ from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
 from scrubjay.store import automatic_copies, check, file, migrations, nightly_copies, restore
 from scrubjay_shared import ops
+from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import MemoryDraft
 from service_calls import ingest
@@ -316,3 +318,69 @@ async def test_a_damaged_copy_goes_before_a_good_one(service: Application) -> No
     left = nightly_copies(service.store.path)
     assert damaged not in left
     assert good in left
+
+
+# --- the log of the file ----------------------------------------------------------------------------------------------
+
+
+async def test_a_forget_says_that_an_export_holds_the_words_and_ends_one_that_stands_still(
+    service: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrubjay.store.store.STALLED_SECONDS", 0.3)
+    entry = await service.call(PERSON, "add", MemoryDraft(content=f"The word of the gate is {SECRET}."))
+    await service.call(PERSON, "add", MemoryDraft(content=KEPT))
+    log = service.store.path.with_name("memory.db-wal")
+    async with service.store.snapshot() as snapshot:
+        reading = snapshot.memories()
+        await anext(aiter(reading))
+
+        answer = await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id))
+
+        assert answer.in_log
+        for _ in range(100):
+            if not holds(log, SECRET):
+                break
+            await asyncio.sleep(0.05)
+        assert not holds(log, SECRET)
+        assert not holds(service.store.path, SECRET)
+        with pytest.raises(UnavailableError):
+            [_ async for _ in snapshot.memories()]
+    assert not (await service.call(PERSON, "forget", api.ForgetRequest(ref=(await added(service)).memory.id))).in_log
+
+
+async def added(service: Application) -> api.Entry:
+    return await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes."))
+
+
+async def test_an_export_that_goes_on_is_not_ended_by_a_forget(
+    service: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrubjay.store.store.STALLED_SECONDS", 1.0)
+    for n in range(40):
+        await service.call(PERSON, "add", MemoryDraft(content=f"Boat {n} is moored."))
+    entry = await added(service)
+    async with service.store.snapshot() as snapshot:
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=entry.memory.id))
+        for _ in range(4):
+            assert len([one async for one in snapshot.memories()]) == 41
+            await asyncio.sleep(0.4)
+
+
+async def test_forgets_side_by_side_cut_the_log_back_together(service: Application) -> None:
+    refs = [
+        (await service.call(PERSON, "add", MemoryDraft(content=f"Boat {n} is {SECRET}{n}."))).memory.id
+        for n in range(20)
+    ]
+    done = 0
+    cut_back = service.store.drop_traces
+
+    async def counted() -> bool:
+        nonlocal done
+        done += 1
+        return await cut_back()
+
+    service.store.drop_traces = counted  # type: ignore[method-assign]
+    await asyncio.gather(*(service.call(PERSON, "forget", api.ForgetRequest(ref=ref)) for ref in refs))
+
+    assert done < len(refs) / 2
+    assert not any(holds(path, SECRET) for path in service.store.path.parent.iterdir() if path.is_file())

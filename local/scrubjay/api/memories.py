@@ -221,3 +221,37 @@ class ForgetResponse:
     holding: int = 0
     blanks: str = ""
     in_log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAllRequest:
+    """Erase all that an import brought, all of a session or all of a project, and what was learned from it.
+
+    Exactly one is named: `import_cause` is the cause of an import, as the history names it. `dry_run` says what would
+    go, and erases nothing. The same words are not refused later; the same events never come again.
+    """
+
+    import_cause: str | None = None
+    session_id: str | None = None
+    project: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAllResponse:
+    """What went, or would go: `of` says of what, `events` and `memories` count, `sessions` are those it is spread over.
+
+    `examples` are the beginnings of some of the texts. and the log the rest says what `ForgetResponse` says.
+    """
+
+    of: str
+    events: int
+    memories: int
+    sessions: int
+    dry_run: bool
+    examples: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    blanked: int = 0
+    deleted: tuple[str, ...] = ()
+    holding: int = 0
+    in_log: bool = False

@@ -146,13 +146,14 @@ class Application:
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
-        self._leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
+        leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
+        self._leftovers = leftovers
         self.maintain = Maintain(
             store,
             self._models,
             policy.work,
             stopping,
-            blank_copies=self._leftovers.blank,
+            blank_copies=leftovers.blank,
             save_index=self._maintainer.save,
         )
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
@@ -355,6 +356,7 @@ class Application:
                 "update": self._memories.update,
                 "supersede": conflicts.supersede,
                 "forget": self._forgetting.forget,
+                "forget_all": self._forgetting.forget_all,
                 "forgets": self._forgetting.forgets,
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,9 +19,21 @@ from scrubjay.service import archive_words
 from scrubjay.service.erasing import drop_grip, erase, forget_events, project_of
 from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.references import References
-from scrubjay.store import FORGET, UNSWEPT, Forget, HeldWords, Queries, Refusal, Store, Sweep, Transaction, copies
+from scrubjay.store import (
+    FORGET,
+    UNSWEPT,
+    Forget,
+    HeldWords,
+    Queries,
+    Refusal,
+    Store,
+    Sweep,
+    Transaction,
+    Whole,
+    copies,
+)
 from scrubjay_shared import ops, tombstones
-from scrubjay_shared.errors import NotFoundError, UnavailableError
+from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
 from scrubjay_shared.records import Memory
 
 log = logging.getLogger(__name__)
@@ -31,6 +42,11 @@ MOST_LISTED = 500
 """Forgets in one answer of `forgets`."""
 COPIES_SECONDS = 10.0
 """How long an answer waits for copies to be blanked: a store of 100 MB takes a second or two; a larger one goes on."""
+FORGOTTEN_AT_ONCE = 200
+"""Memories, or events, of a whole import that one transaction erases: some tenths of a second."""
+EXAMPLES = 3
+EXAMPLE_CHARS = 80
+"""Of a text that goes with a whole import: enough to know it again."""
 SWEPT_AT_ONCE = 500
 """Memories, and events, that are compared with forgotten words at a time: some tenths of a second in a thread."""
 
@@ -87,6 +103,57 @@ class Forgetting:
         if answer.sources:
             self._wake("embed")
         return answer
+
+    async def forget_all(self, _: Caller, request: api.ForgetAllRequest) -> api.ForgetAllResponse:
+        """Erase all of an import, a session or a project, or say what that would be.
+
+        It is done in several transactions: after a crash between two of these, the same again erases the rest. Raises
+        InvalidError unless one of the three is named, NotFoundError where nothing belongs to it.
+        """
+        given = [one for one in (request.import_cause, request.session_id, request.project) if one is not None]
+        if len(given) != 1:
+            raise InvalidError(
+                "name one import, one session or one project", hint="scrubjay history --kind import lists imports"
+            )
+        of = intake.valid(given[0])
+
+        def read(q: Queries) -> tuple[str, Whole, list[str]]:
+            cause = None if request.import_cause is None else q.causes.resolve(of)
+            if cause is not None and not cause.id.startswith("import:"):
+                raise InvalidError(f"{cause.id} is no import", hint=f"scrubjay undo {cause.id} takes it back")
+            found = q.tombstones.whole_of(
+                cause=None if cause is None else cause.n, session_id=request.session_id, project=request.project
+            )
+            said = [event.text for event in q.events.by_id(found.events[:EXAMPLES], chars=EXAMPLE_CHARS).values()]
+            kept = [memory.content for memory in q.memories.by_id(found.memories[:EXAMPLES]).values()]
+            return of if cause is None else cause.id, found, [*kept, *said]
+
+        of, whole, examples = await self._store.read(read)
+        if not whole.events and not whole.memories:
+            raise NotFoundError(f"nothing of {of[:80]} is here", hint="scrubjay history, list and events say what is")
+        answer = api.ForgetAllResponse(
+            of=of,
+            events=len(whole.events),
+            memories=len(whole.memories),
+            sessions=whole.sessions,
+            dry_run=request.dry_run,
+            examples=tuple(" ".join(text.split())[:EXAMPLE_CHARS] for text in examples),
+        )
+        if request.dry_run:
+            return answer
+        cause = self._store.new_cause(FORGET, label=of)
+        async with self._unsaved_index():
+            for work, ids in ((_forget_memories, whole.memories), (_forget_all_events, whole.events)):
+                for at in range(0, len(ids), FORGOTTEN_AT_ONCE):
+                    await self._store.write(partial(work, ids=ids[at : at + FORGOTTEN_AT_ONCE]), cause=cause)
+        log.info("forgot all memories=%d events=%d", len(whole.memories), len(whole.events))
+        in_log = not await self._leftovers.drop_traces()
+        done = await self._leftovers.blank(may_delete=True, within=COPIES_SECONDS)
+        beside = await asyncio.to_thread(copies, self._store.path)
+        answer = replace(answer, in_log=in_log, copies=tuple(map(str, beside)))
+        if done is None:  # a large store: it goes on
+            return answer
+        return replace(answer, blanked=done.blanked, deleted=done.deleted, holding=done.holding)
 
     async def _with_copies(
         self, caller: Caller, request: api.ForgetRequest, answer: api.ForgetResponse, *, about: str
@@ -178,7 +245,7 @@ def _reaches_copies(caller: Caller, request: api.ForgetRequest) -> bool:
     return caller.principal is Principal.PERSON and request.for_good and request.in_copies
 
 
-def _by_kind(found: Sweep, theirs: AbstractSet[str]) -> Iterator[tuple[str, Sweep]]:
+def _by_kind(found: Sweep, theirs: set[str]) -> Iterator[tuple[str, Sweep]]:
     """Yield what a sweep found by who forgot the words: only agents, or others. The last one ends it."""
     kept = {one for one, words in found.words_of.items() if theirs.issuperset(words)}
     for kind, wanted in (("agent_forget", kept), (FORGET, found.words_of.keys() - kept)):
@@ -193,6 +260,18 @@ def _by_kind(found: Sweep, theirs: AbstractSet[str]) -> Iterator[tuple[str, Swee
                     upto=found.upto if last else None,
                 ),
             )
+
+
+def _forget_memories(tx: Transaction, ids: Sequence[str]) -> None:
+    for memory_id in ids:
+        if tx.queries.memories.existing([memory_id]):  # or it went with another
+            erase(tx, memory_id)
+    tx.forget.erase_traces()
+
+
+def _forget_all_events(tx: Transaction, ids: Sequence[str]) -> None:
+    forget_events(tx, sorted(tx.queries.events.existing(ids)), for_good=False)
+    tx.forget.erase_traces()
 
 
 def _swept(tx: Transaction, at: tuple[int, int], found: Sweep) -> int:

@@ -35,7 +35,7 @@ from scrubjay.store.queries.instructions import Sections
 from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
 from scrubjay.store.queries.stats import JobRun, JobStatistics
 from scrubjay.store.queries.toc import Seen
-from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement, Sweep
+from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement, Sweep, Whole
 from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
 from scrubjay.store.snapshot import Snapshot
@@ -93,6 +93,7 @@ __all__ = [
     "VaultFileRow",
     "VaultRow",
     "Waiting",
+    "Whole",
     "automatic_copies",
     "check",
     "copied",

@@ -35,12 +35,12 @@ def held_in(copy: Path, erasures: Sequence[Op]) -> list[Op]:
                 (wanted,),
             )
         }
-        texts = dict(
-            fetch(
-                "select id, text from event where id in (select value from json_each(?)) and not forgotten",
-                (wanted,),
+        texts = {
+            str(row[0]): str(row[1])
+            for row in fetch(
+                "select id, text from event where id in (select value from json_each(?)) and not forgotten", (wanted,)
             )
-        )
+        }
         keys = {str(row[0]) for row in fetch("select id from tombstone_key")}
 
     def holds(op: Op) -> bool:

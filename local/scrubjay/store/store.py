@@ -45,6 +45,8 @@ G = TypeVar("G")
 K = TypeVar("K", int, str)
 MAX_GROUP = 128
 """Writes in one transaction: enough to share an fsync among all waiting clients, few enough to keep p99 low."""
+STALLED_SECONDS = 30.0
+"""How long an export may stand still once something in it was forgotten: a pipe that is read goes on in a moment."""
 READERS = 3
 """Read connections: two cores' worth of queries and one long export beside them."""
 
@@ -72,9 +74,10 @@ class Store:
         self._readers: asyncio.Queue[tuple[Connection, Queries]] = asyncio.Queue()
         self._open: list[Connection] = []
         self._closed = False
-        self._snapshots = 0
+        self._snapshots: set[Snapshot] = set()
         self._cut_back = False
         """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
+        self._giving_up: asyncio.Task[None] | None = None
         self.erasures = 0
         """How often something was erased that the copies beside the store are not to hold either."""
 
@@ -201,6 +204,8 @@ class Store:
         if self._closed:
             return
         self._closed = True
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         try:
             await self._writer.close()
         finally:
@@ -310,13 +315,14 @@ class Store:
             raise UnavailableError("the store is closed", hint="open it again")
         with sqlite.translated(self.path):
             connection = await self._attach(read_only=True)
-            self._snapshots += 1
+            snapshot = Snapshot(connection)
+            self._snapshots.add(snapshot)
             try:
                 await connection.execute("begin")
                 await connection.execute_fetchall("select 1 from meta")  # SQLite takes the snapshot at the first read
-                yield Snapshot(connection)
+                yield snapshot
             finally:
-                self._snapshots -= 1
+                self._snapshots.discard(snapshot)
                 if connection in self._open:
                     self._open.remove(connection)
                     await connection.close()
@@ -403,10 +409,26 @@ class Store:
         Returns whether all of it was done: a reader in the middle of a scan keeps what it still needs.
         """
         if truncate and self._snapshots:  # to wait for a long read would keep every writer waiting
+            if not self._cut_back:
+                self._giving_up = asyncio.get_running_loop().create_task(self._give_up_stalled(), name="stalled-reads")
             self._cut_back, truncate = True, False
         rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
         busy, log, done = rows_[0]
         return not busy and log == done and not self._cut_back
+
+    async def _give_up_stalled(self) -> None:
+        """End long reads that stand still, one by one, while the log waits for their end to be cut back."""
+        while self._snapshots and not self._closed:
+            stalled = [one for one in self._snapshots if one.idle_seconds >= STALLED_SECONDS]
+            for snapshot in stalled:
+                log.warning("a long read stood still while something was forgotten: it was ended")
+                self._snapshots.discard(snapshot)
+                await snapshot.give_up()
+            if stalled and not self._snapshots:
+                self._cut_back = False
+                await self.checkpoint(truncate=True)
+                return
+            await asyncio.sleep(STALLED_SECONDS / 10)
 
     @asynccontextmanager
     async def taking_in(self) -> AsyncIterator[None]:

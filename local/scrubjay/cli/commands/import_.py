@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrubjay import api
 from scrubjay.cli import invocation, reasons, render
+from scrubjay.cli.agreeing import agree
 from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.arguments import FORMATS, project, text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
 from scrubjay.cli.import_parts import Part, parts, project_of, split
-from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
+from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files, strange_folders
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
@@ -47,6 +49,7 @@ def configure(parser: Parser) -> None:
         "--restore", action="store_true", help="FILE is an export of your own: put its layers and trust back as well"
     )
     parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask before a folder is read that is no agent's own")
     parser.add_argument("--wait", action="store_true", help="return when all is learned and embedded")
 
 
@@ -65,12 +68,12 @@ def run(line: Namespace) -> int:
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
-    for file in found:
-        if file.reason:
-            totals.skipped[file.reason] += 1
+    totals.skipped.update(file.reason for file in found if file.reason)
     to_read = [file for file in found if not file.reason]
     if not to_read:
         raise _nothing_found(line.paths, totals)
+    if not (line.yes or line.dry_run):
+        _ask(line.paths, to_read)
     with invocation.store(line, background=not line.dry_run) as store, out.progress() as bar:
         task = bar.add_task("importing", total=len(to_read))
         try:
@@ -106,6 +109,24 @@ def run(line: Namespace) -> int:
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
     out.answer(report, lambda: render.transfer.imported(report))
     return BY_CODE.get(failed[0].code, ScrubjayError).exit_code if failed else 0
+
+
+def _ask(given: Sequence[str], to_read: Sequence[ImportFile]) -> None:
+    """Ask before folders are read that may be anybody's, and say how many files, of which kinds, how large."""
+    strange = strange_folders(given)
+    if not strange:
+        return
+    paths = [file.path for file in to_read if file.path is not None]
+    kinds = Counter(path.suffix.lower() or "no suffix" for path in paths)
+    said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    size = render.words.size(sum(path.stat().st_size for path in paths if path.exists()))
+    named = " and ".join(str(folder) for folder in strange)
+    files_ = render.words.counted(len(paths), "file")
+    agree(
+        f"{named} is no agent's own folder. {files_} would be read: {said}; {size}",
+        refusal="a folder that is no agent's own is read only after a yes",
+        hint="add --yes; with --dry-run nothing is stored",
+    )
 
 
 def _say_stopped(out: Output, error: BaseException, words: str) -> None:

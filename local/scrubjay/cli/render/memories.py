@@ -14,6 +14,7 @@ from rich.text import Text
 
 from scrubjay.api import (
     Entry,
+    ForgetAllResponse,
     ForgetResponse,
     Place,
     Source,
@@ -251,6 +252,25 @@ def forgotten(answer: ForgetResponse) -> Text:
         lines += [Text(f"  {'del' if os.name == 'nt' else 'rm'} {shlex.quote(clean(path))}") for path in few]
         if len(answer.copies) > len(few):
             lines.append(Text(f"  and {len(answer.copies) - len(few):,} more beside these"))
+    return Text("\n").join(lines)
+
+
+def forgotten_all(answer: ForgetAllResponse) -> Text:
+    """Return what of an import, a session or a project is gone, or would go."""
+    what = f"{counted(answer.events, 'event')} of {counted(answer.sessions, 'session')}"
+    what += f" and {counted(answer.memories, 'memory', 'memories')}"
+    lines = [Text(f"{'would forget' if answer.dry_run else 'forgotten'} of {clean(answer.of)}: {what}")]
+    lines += [Text(f"  {clean(text)}", style="dim") for text in answer.examples]
+    if answer.dry_run:
+        lines.append(Text("what is forgotten never comes back, also when the same files are imported again"))
+        return Text("\n").join(lines)
+    lines += _of_copies(
+        ForgetResponse(
+            forgotten=(), blanked=answer.blanked, deleted=answer.deleted, holding=answer.holding, in_log=answer.in_log
+        )
+    )
+    if answer.copies:
+        lines.append(Text(f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words"))
     return Text("\n").join(lines)
 
 

@@ -68,6 +68,15 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Whole:
+    """All that an import, a session or a project brought: events in their order, and memories."""
+
+    events: tuple[str, ...]
+    memories: tuple[str, ...]
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """Memories and passages of events that say what was forgotten.
 
@@ -188,6 +197,47 @@ class TombstoneQueries:
                 (*words, *words),
             )
         ]
+
+    def whole_of(self, *, cause: int | None, session_id: str | None, project: str | None) -> Whole:
+        """Return what belongs to an import, by the number of its cause, to a session or to a project.
+
+        Memories are those that it made or that are of it alone, and those read from nothing but these events.
+        """
+        chosen, value = next(
+            (sql, value)
+            for sql, value in (
+                (f"id in (select entity from op where cause = ? and type = {int(OpType.EVENT)})", cause),
+                ("session_id = ?", session_id),
+                ("project = ?", project),
+            )
+            if value is not None
+        )
+        events = self._fetch(f"select id, session_id from event where not forgotten and {chosen} order by n", (value,))
+        ids = rows.array(str(row[0]) for row in events)
+        own = (
+            self._fetch(
+                "select distinct o.entity from op o join memory m on m.id = o.entity where o.cause = ? and o.type = ?"
+                " and not exists (select 1 from op p where p.entity = o.entity and p.type = o.type and p.hlc < o.hlc"
+                "  and coalesce(p.cause, 0) <> o.cause)",
+                (cause, int(OpType.MEMORY)),
+            )
+            if cause is not None
+            else self._fetch(
+                "select id from memory where scope = ? and resource_id = ?",
+                ("session", session_id) if session_id is not None else ("project", project),
+            )
+        )
+        learned = self._fetch(
+            "select distinct g.memory_id from grip g join memory m on m.id = g.memory_id and m.kind = 'observation'"
+            " where g.event_id_start in (select value from json_each(?1)) and not exists (select 1 from grip h"
+            "  where h.memory_id = g.memory_id and h.event_id_start not in (select value from json_each(?1)))",
+            (ids,),
+        )
+        return Whole(
+            events=tuple(str(row[0]) for row in events),
+            memories=tuple(dict.fromkeys(str(row[0]) for row in (*own, *learned))),
+            sessions=len({row[1] for row in events}),
+        )
 
     def forgets(self, entity: str | None, limit: int) -> list[Forget]:
         """Return what was forgotten last, or the one with an id; grips, which go with memories, are not among it."""
