@@ -147,7 +147,7 @@ class Application:
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
         leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
-        self._leftovers = leftovers
+        self._leftovers: Leftovers = leftovers
         self.maintain = Maintain(
             store,
             self._models,
