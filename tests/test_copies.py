@@ -18,6 +18,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
+from scrubjay.service.leftovers import AGAIN_SECONDS
 from scrubjay.store import automatic_copies, check, file, migrations, nightly_copies, restore
 from scrubjay_shared import ops
 from scrubjay_shared.errors import UnavailableError
@@ -380,7 +381,9 @@ async def test_forgets_side_by_side_cut_the_log_back_together(service: Applicati
         return await cut_back()
 
     service.store.drop_traces = counted  # type: ignore[method-assign]
-    await asyncio.gather(*(service.call(PERSON, "forget", api.ForgetRequest(ref=ref)) for ref in refs))
+    answers = await asyncio.gather(*(service.call(PERSON, "forget", api.ForgetRequest(ref=ref)) for ref in refs))
 
     assert done < len(refs) / 2
-    assert not any(holds(path, SECRET) for path in service.store.path.parent.iterdir() if path.is_file())
+    if any(answer.in_log for answer in answers):  # a busy machine: it is tried again by itself
+        await asyncio.sleep(AGAIN_SECONDS + 2)
+    assert [path for path in service.store.path.parent.iterdir() if path.is_file() and holds(path, SECRET)] == []

@@ -74,7 +74,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         store = home.settings.store_path
         copy = nightly_copies(store)[0]
         store.with_name(f"{store.name}.v27.bak").write_bytes(copy.read_bytes())
-        assert save_index(store, {}, {}, {})
+        assert save_index(store, {}, {}, {}, stop=lambda: False)
         for job in home.ask("GET", "/v1/jobs")["jobs"]:
             home.ask("POST", f"/v1/jobs/{job['name']}/pause", {})
         time.sleep(DEFAULT.trace.flush_seconds + 1)  # what was done until now is traced

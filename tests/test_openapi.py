@@ -187,6 +187,7 @@ TAKES_WHAT_A_TYPE_CANNOT_SAY = {
     "vault_init": "it makes a folder wherever the path says",
     "use_model": "the model must exist",
     "resolve": "the version must exist",
+    "forget_all": "exactly one of three is named",
     "settle": "it waits",
     "rebuild": "it takes a while",
 }

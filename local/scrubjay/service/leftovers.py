@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+AGAIN_SECONDS = 5.0
+"""Until the log is tried to be cut back again: a busy moment is over, and erased words stand there no longer than that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blanked:
@@ -88,6 +91,8 @@ class Leftovers:
         self._blanking = Together(self._blank)
         self._about: set[str] = set()
         self._may_delete = False
+        self._again: asyncio.TimerHandle | None = None
+        self._trying: set[asyncio.Task[bool | None]] = set()
 
     async def drop_traces(self) -> bool:
         """Leave nothing in the log of the file and in a saved index. Returns whether the log could be cut back."""
@@ -115,6 +120,8 @@ class Leftovers:
 
     async def close(self) -> None:
         """Return once nothing is under way."""
+        if self._again is not None:
+            self._again.cancel()
         await self._traces.close()
         await self._blanking.close()
 
@@ -122,8 +129,15 @@ class Leftovers:
         async with self._unsaved_index():
             done = await self._store.drop_traces()
         if not done:
-            log.warning("the log could not be cut back while a long read runs; it is once that ends")
+            log.warning("the log could not be cut back while others read; it is in a moment, or once a long read ends")
+            self._again = asyncio.get_running_loop().call_later(AGAIN_SECONDS, self._try_again)
         return done
+
+    def _try_again(self) -> None:
+        """Cut the log back once more: nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(self._traces.done())
+        self._trying.add(task)
+        task.add_done_callback(self._trying.discard)
 
     async def _blank(self) -> Blanked:
         about, may_delete = frozenset(self._about), self._may_delete
