@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 AGAIN_SECONDS = 5.0
-"""Until the log is tried to be cut back again: a busy moment is over, and erased words stand there no longer than that."""
+"""Until it is tried again to cut the log back: a busy moment is over, and erased words stand there no longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
