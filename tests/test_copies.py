@@ -36,6 +36,12 @@ KEPT = "The harbour has nine berths."
 OTHER = "ab" * 16
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for copies to be blanked however busy the machine is: an answer gives up after some seconds."""
+    monkeypatch.setattr("scrubjay.service.forget.COPIES_SECONDS", 120.0)
+
+
 @pytest.fixture
 async def app(service: Application) -> AsyncIterator[Starlette]:
     async with mounted(service) as one:

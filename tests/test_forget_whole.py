@@ -21,6 +21,12 @@ SECRET = "quvexzoldrun"
 OWN = "We decided to use PostgreSQL for the harbour."
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for copies to be blanked however busy the machine is: an answer gives up after some seconds."""
+    monkeypatch.setattr("scrubjay.service.forget.COPIES_SECONDS", 120.0)
+
+
 def transcript(folder: Path) -> Path:
     path = folder / "talk.jsonl"
     said_ = [f"We decided to use {SECRET} for the bookings.", f"I prefer {SECRET} in Makefiles."]
