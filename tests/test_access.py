@@ -147,6 +147,7 @@ ROWS: dict[str, Row] = {
     "trust_folder": Row(lambda _: api.TrustFolderRequest(folder="/nowhere"), "person"),
     "decide": Row(lambda ref: api.DecideRequest(accept=True, refs=(ref,)), "person"),
     "resolve": Row(lambda ref: api.ResolveRequest(ref=ref, field="content"), "person"),
+    "forget_all": Row(lambda _: api.ForgetAllRequest(session_id="other session", dry_run=True), "person"),
     "forgets": Row(lambda _: api.ForgetsRequest(), "person"),
     "history": Row(lambda _: api.HistoryRequest(), "person"),
     "trace": Row(lambda ref: api.TraceRequest(id=ref), "person"),

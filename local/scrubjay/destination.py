@@ -18,7 +18,7 @@ from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
 OF_THE_STORE = re.compile(
     r"(?:-wal|-shm|-journal|\.lock|\.pid|\.index(?:\.part)?|(?:\.restored)?(?:\.part)?"
-    r"|\.v\d+\.bak(?:\.part)?|\.before-restore-.*)",
+    r"|\.v\d+\.bak(?:\.part)?|\.before-restore-.*|\.nightly|\.blanking)",
     re.DOTALL,
 )
 """What stands behind the store's name in the names of the files that belong to it."""

@@ -160,6 +160,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Erase a memory (or an event, by its id) and the words it was read from.",
         ),
         Operation(
+            name="forget_all",
+            request=api.ForgetAllRequest,
+            response=api.ForgetAllResponse,
+            summary="Erase all of an import, a session or a project, and what was learned from it.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="forgets",
             request=api.ForgetsRequest,
             response=api.ForgetsResponse,

@@ -214,6 +214,9 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source) -> MemoryDr
 
     A person is refused what may not be; of a file, what it claims beyond its due is lowered: `changes` says what.
     """
+    if source in {Source.PERSON, Source.AGENT} and draft.kind is Kind.OBSERVATION:
+        why = "an observation is read from what was said, and names its passages: nobody adds one"
+        raise InvalidError(why, hint="leave out the kind; or send what was said as events, and it is learned from them")
     draft = _lowered(draft, source)
     check_salience(draft.salience)
     names = [name(policy, given) for given in (draft.name, *draft.aliases) if given is not None]

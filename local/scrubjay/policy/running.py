@@ -67,7 +67,7 @@ class UndoPolicy:
 
     after_request_ms: int = 24 * 3_600_000  # whoever changes a memory by name sees at once whether it was a slip
     after_run_ms: int = 30 * 24 * 3_600_000  # an import or a run of a job is noticed when its memories are next read
-    kept_versions: int = 8  # of each field, at most: undoing an undoing needs three, and edits cost by them
+    kept_versions: int = 8  # causes whose writes to a field stay: undoing an undoing needs three, and edits cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

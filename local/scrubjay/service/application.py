@@ -66,6 +66,7 @@ from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
+from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.memories import Memories
 from scrubjay.service.observing import Observing
 from scrubjay.service.project_names import ProjectNames
@@ -156,7 +157,16 @@ class Application:
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
-        self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
+        leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
+        self._leftovers: Leftovers = leftovers
+        self.maintain = Maintain(
+            store,
+            self._models,
+            policy.work,
+            stopping,
+            blank_copies=leftovers.blank,
+            save_index=self._maintainer.save,
+        )
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
         self.instructions = Instructions(
             store,
@@ -212,7 +222,11 @@ class Application:
             now=now,
         )
         self._forgetting = Forgetting(
-            store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
+            store,
+            references=self._references,
+            unsaved_index=self._maintainer.unsaved,
+            leftovers=self._leftovers,
+            wake=self._wake,
         )
         recall = Recall(
             store,
@@ -253,7 +267,6 @@ class Application:
             context=self._context,
             switch=switch,
             store=store,
-            forgetting=self._forgetting,
             project_names=self.project_names,
             folder=store.path.parent,
             accounts=lambda: self.accounts,
@@ -369,6 +382,7 @@ class Application:
                 "update": self._memories.update,
                 "supersede": conflicts.supersede,
                 "forget": self._forgetting.forget,
+                "forget_all": self._forgetting.forget_all,
                 "forgets": self._forgetting.forgets,
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
@@ -541,6 +555,7 @@ class Application:
                 await self.recall_counts.run()
                 await self._maintainer.save()
             await self._maintainer.erasures()
+            await self._leftovers.close()
         finally:
             self.recall_counts.discard()
             try:

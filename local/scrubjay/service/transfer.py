@@ -210,9 +210,11 @@ def write_memories(
         grips = tuple(grip for one in ready.grips if tx.queries.grips.holds(grip := _moved(one, here, there, source)))
         skipped["source_not_found"] += len(ready.grips) - len(grips)
         draft, lowered = ready.draft, ready.changed.copy()
-        if grips and ready.kept.memory.kind is Kind.OBSERVATION and draft.kind is not Kind.OBSERVATION:
-            draft = replace(draft, kind=Kind.OBSERVATION)  # it was read from these passages: they are here
-            del lowered["kind"]
+        if (
+            ready.kept.memory.kind is Kind.OBSERVATION
+        ):  # it is one as far as the passages that it was read from are here
+            draft = replace(draft, kind=Kind.OBSERVATION if grips else Kind.STORED)
+            lowered["kind"] = int(not grips)
         draft = replace(draft, name=draft.name if draft.name in free else None)
         [text] = tx.forget.left_of([statement_of(draft)])
         if text is None or (grips and text != draft.content):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrubjay import api
 from scrubjay.checkouts import absolute, looked_up
 from scrubjay.ingest import intake
-from scrubjay.service.forget import forget_events
+from scrubjay.service.erasing import forget_events
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
 from scrubjay_shared.errors import NotFoundError

@@ -4,13 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scrubjay.store.causes import Cause
+    from scrubjay.store.causes import FORGET, KEEPING_COPIES, Cause
     from scrubjay.store.changes import Changes
     from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
+    from scrubjay.store.copies import copied, held_in, still_held_in, superfluous
     from scrubjay.store.damage import Damage, Remedy
     from scrubjay.store.damage import find as find_damage
     from scrubjay.store.embed_queue import FIRST, Place, Waiting
     from scrubjay.store.file import (
+        automatic_copies,
         check,
         copies,
         is_derived,
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
         nightly_copies,
         refused_in,
         restore,
-        snapshots,
+        scratch_folder,
+        take_over,
     )
     from scrubjay.store.forgotten_since import forgotten_since
     from scrubjay.store.index_file import drop_index, save_index, saved_index
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from scrubjay.store.queries.op_log import Outgoing, Position, Quarantined
     from scrubjay.store.queries.stats import JobRun, JobStatistics
     from scrubjay.store.queries.toc import Seen
-    from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement
+    from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement, Sweep, Whole
     from scrubjay.store.queries.tombstones import Held as HeldWords
     from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
     from scrubjay.store.snapshot import Snapshot
@@ -49,7 +52,6 @@ if TYPE_CHECKING:
     from scrubjay_io.sqlite import version as sqlite_version
 
 _PLACES = {
-    "sqlite_version": ("scrubjay_io.sqlite", "version"),
     "Cause": ("scrubjay.store.causes", "Cause"),
     "CauseRow": ("scrubjay.store.queries.causes", "CauseRow"),
     "Changes": ("scrubjay.store.changes", "Changes"),
@@ -59,12 +61,14 @@ _PLACES = {
     "Depth": ("scrubjay.store.perturbation", "Depth"),
     "EventFilter": ("scrubjay.store.queries", "EventFilter"),
     "FIRST": ("scrubjay.store.embed_queue", "FIRST"),
+    "FORGET": ("scrubjay.store.causes", "FORGET"),
     "Forget": ("scrubjay.store.queries.tombstones", "Forget"),
     "Held": ("scrubjay.store.lock", "Held"),
     "HeldWords": ("scrubjay.store.queries.tombstones", "Held"),
     "Holder": ("scrubjay.store.lock", "Holder"),
     "JobRun": ("scrubjay.store.queries.stats", "JobRun"),
     "JobStatistics": ("scrubjay.store.queries.stats", "JobStatistics"),
+    "KEEPING_COPIES": ("scrubjay.store.causes", "KEEPING_COPIES"),
     "MemoryFilter": ("scrubjay.store.queries", "MemoryFilter"),
     "MemoryWrite": ("scrubjay.store.writes.memories", "MemoryWrite"),
     "Outgoing": ("scrubjay.store.queries.op_log", "Outgoing"),
@@ -86,18 +90,23 @@ _PLACES = {
     "StoreInUseError": ("scrubjay.store.lock", "StoreInUseError"),
     "StoredPeriod": ("scrubjay.store.contents", "StoredPeriod"),
     "StoredSegment": ("scrubjay.store.contents", "StoredSegment"),
+    "Sweep": ("scrubjay.store.queries.tombstones", "Sweep"),
     "TocStep": ("scrubjay.store.writes.toc", "TocStep"),
     "Transaction": ("scrubjay.store.transaction", "Transaction"),
     "UNSWEPT": ("scrubjay.store.queries.tombstones", "UNSWEPT"),
     "VaultFileRow": ("scrubjay.store.queries.vaults", "VaultFileRow"),
     "VaultRow": ("scrubjay.store.queries.vaults", "VaultRow"),
     "Waiting": ("scrubjay.store.embed_queue", "Waiting"),
+    "Whole": ("scrubjay.store.queries.tombstones", "Whole"),
+    "automatic_copies": ("scrubjay.store.file", "automatic_copies"),
     "check": ("scrubjay.store.file", "check"),
+    "copied": ("scrubjay.store.copies", "copied"),
     "copies": ("scrubjay.store.file", "copies"),
     "drop_index": ("scrubjay.store.index_file", "drop_index"),
     "find_damage": ("scrubjay.store.damage", "find"),
     "forgotten_since": ("scrubjay.store.forgotten_since", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
+    "held_in": ("scrubjay.store.copies", "held_in"),
     "holder": ("scrubjay.store.lock", "holder"),
     "identity": ("scrubjay.store.lock", "identity"),
     "is_derived": ("scrubjay.store.file", "is_derived"),
@@ -112,13 +121,19 @@ _PLACES = {
     "restore": ("scrubjay.store.file", "restore"),
     "save_index": ("scrubjay.store.index_file", "save_index"),
     "saved_index": ("scrubjay.store.index_file", "saved_index"),
-    "snapshots": ("scrubjay.store.file", "snapshots"),
+    "scratch_folder": ("scrubjay.store.file", "scratch_folder"),
+    "sqlite_version": ("scrubjay_io.sqlite", "version"),
+    "still_held_in": ("scrubjay.store.copies", "still_held_in"),
+    "superfluous": ("scrubjay.store.copies", "superfluous"),
+    "take_over": ("scrubjay.store.file", "take_over"),
     "verify": ("scrubjay.store.verification", "verify"),
 }
 """The module of each name, and what it is called there."""
 
 __all__ = [
     "FIRST",
+    "FORGET",
+    "KEEPING_COPIES",
     "UNSWEPT",
     "Cause",
     "CauseRow",
@@ -155,17 +170,22 @@ __all__ = [
     "StoreInUseError",
     "StoredPeriod",
     "StoredSegment",
+    "Sweep",
     "TocStep",
     "Transaction",
     "VaultFileRow",
     "VaultRow",
     "Waiting",
+    "Whole",
+    "automatic_copies",
     "check",
+    "copied",
     "copies",
     "drop_index",
     "find_damage",
     "forgotten_since",
     "gone",
+    "held_in",
     "holder",
     "identity",
     "is_derived",
@@ -180,8 +200,11 @@ __all__ = [
     "restore",
     "save_index",
     "saved_index",
-    "snapshots",
+    "scratch_folder",
     "sqlite_version",
+    "still_held_in",
+    "superfluous",
+    "take_over",
     "verify",
 ]
 

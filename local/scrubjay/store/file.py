@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -82,7 +84,7 @@ def prepare(
         whole = steps if schema is None else [Migration(steps[-1].version, "schema", schema)]
         _create(path, whole, seed())
         return steps[-1].version
-    _refuse_foreign(path)
+    refuse_foreign(path)
     with translated(path), _opened(path, read_only=True) as connection:
         version = int(connection.execute("pragma user_version").fetchone()[0])
         if version > steps[-1].version:
@@ -113,18 +115,61 @@ def snapshot_path(path: Path, version: int) -> Path:
     return path.with_name(f"{path.name}.v{version}.bak")
 
 
-def snapshots(path: Path) -> list[Path]:
-    """Return the copies beside the store that nobody asked for: of migrations and of nights, half-made ones too."""
-    names = (".v*.bak", ".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part", f"{_NIGHTLY}/*")
-    return sorted(found for name in names for found in path.parent.glob(path.name + name))
-
-
 _NIGHTLY = ".nightly"
+_BLANKING = ".blanking"
+_SIDES = ("-wal", "-shm", "-journal")
+_NAME_OF_NIGHT = re.compile(r"memory-\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z\.db")
+
+
+def automatic_copies(path: Path) -> list[Path]:
+    """Return the whole copies beside the store that nobody asked for: of migrations and of nights, renamed ones too."""
+    found = [*path.parent.glob(f"{path.name}.v*.bak"), *path.parent.glob(f"{path.name}{_NIGHTLY}/*")]
+    return sorted(one for one in found if one.is_file() and not _is_part(one))
+
+
+def half_made(path: Path) -> list[Path]:
+    """Return what was left beside the store of copies that were never finished."""
+    names = (".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part", f"{_NIGHTLY}/*", f"{_NIGHTLY}/.*", f"{_BLANKING}/*")
+    found = {one for name in names for one in path.parent.glob(path.name + name)}
+    return sorted(one for one in found if one.is_file() and one not in automatic_copies(path))
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.endswith((".part", *_SIDES)) or path.name.startswith(".")
 
 
 def nightly_copies(path: Path) -> list[Path]:
-    """Return the copies of a store that the daemon made by itself, oldest first."""
-    return sorted(path.with_name(path.name + _NIGHTLY).glob("memory-*.db"))
+    """Return the copies of a store that the daemon made by itself, under the names that it gave them."""
+    folder = path.with_name(path.name + _NIGHTLY)
+    return sorted(one for one in folder.glob("memory-*.db") if _NAME_OF_NIGHT.fullmatch(one.name))
+
+
+def scratch_folder(path: Path) -> Path:
+    """Return an empty folder beside the store, its owner's alone, in which a copy is blanked before it is put back."""
+    folder = path.with_name(path.name + _BLANKING)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def take_over(copy: Path, target: Path) -> None:
+    """Put a scratch copy, which nobody has open, whole in the place of one that a store has beside it.
+
+    It is written anew first, so that no page holds a word of what was erased in it. Raises CorruptError where the copy
+    does not pass its check, UnavailableError where the disk is full.
+    """
+    with writing(target), translated(copy):
+        with _opened(copy) as connection:
+            connection.execute("pragma secure_delete = on")
+            connection.execute("pragma journal_mode = delete")
+            connection.execute("vacuum")
+        if wrong := check(copy):
+            raise CorruptError(f"the blanked copy of {target.name} is damaged: {wrong[0]}", hint=RESTORE_HINT)
+        sync(copy)
+        for side in _SIDES:  # SQLite would play the log of the file before into this one
+            target.with_name(target.name + side).unlink(missing_ok=True)
+        copy.replace(target)
+        sync(target.parent)
 
 
 def next_nightly_copy(path: Path) -> Path:
@@ -149,7 +194,7 @@ def copies(path: Path) -> list[Path]:
 def check(path: Path) -> list[str]:
     """Return what is wrong with a file as a store, in words; nothing when it is whole. Opens it for reading only."""
     try:
-        _refuse_foreign(path)
+        refuse_foreign(path)
         with translated(path), _opened(path, read_only=True) as connection:
             found = [row[0] for row in connection.execute("pragma integrity_check(20)").fetchall()]
             return [] if found == ["ok"] else found
@@ -183,7 +228,7 @@ def meta_of(path: Path) -> dict[str, str]:
     Opens it for reading only, also while another process has it.
     """
     try:
-        _refuse_foreign(path)
+        refuse_foreign(path)
         with translated(path), _opened(path, read_only=True) as connection:
             return {str(key): str(value) for key, value in connection.execute("select key, value from meta")}
     except ScrubjayError:  # whoever wants the reason asks `check`
@@ -193,7 +238,7 @@ def meta_of(path: Path) -> dict[str, str]:
 def refused_in(path: Path) -> int:
     """Return how many texts of a store its model refused; 0 where there is no store that can be read."""
     try:
-        _refuse_foreign(path)
+        refuse_foreign(path)
         with translated(path), _opened(path, read_only=True) as connection:
             if not connection.execute("select 1 from sqlite_schema where name = 'refused'").fetchone():
                 return 0  # of an older schema
@@ -205,7 +250,7 @@ def refused_in(path: Path) -> int:
 def last_events_in(path: Path) -> dict[str, int]:
     """Return when each agent's last event was, in UTC milliseconds; {} where there is no store that can be read."""
     try:
-        _refuse_foreign(path)
+        refuse_foreign(path)
         with translated(path), _opened(path, read_only=True) as connection:
             return dict(connection.execute("select agent, max(ts) from event where not forgotten group by agent"))
     except ScrubjayError:
@@ -389,7 +434,8 @@ def _refuse_orphan_log(path: Path) -> None:
         raise CorruptError(f"{path.name} is missing, but its write-ahead log {log.name} is there", hint=RESTORE_HINT)
 
 
-def _refuse_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
+    """Raise NotFoundError, CorruptError or UnavailableError where a file is no store that can be read."""
     try:
         with path.open("rb") as stream:
             header = stream.read(_HEADER_BYTES)
