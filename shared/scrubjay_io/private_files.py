@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -39,6 +40,6 @@ def write(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise UnavailableError(
-            f"{path} cannot be written ({error.strerror})", hint="check the space on the disk and the permissions"
-        ) from error
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        hint = "free some space and try again" if full else f"check the permissions: ls -ld '{path.parent}'"
+        raise UnavailableError(f"{path} cannot be written ({error.strerror})", hint=hint) from error

@@ -3,12 +3,13 @@
 from scrubjay.store.causes import Cause
 from scrubjay.store.changes import Changes
 from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
-from scrubjay.store.damage import Damage, Remedy
+from scrubjay.store.damage import Damage, Remedy, remedy_of
 from scrubjay.store.damage import find as find_damage
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
 from scrubjay.store.file import (
     check,
     copies,
+    half_made,
     is_derived,
     last_events_in,
     meta_of,
@@ -16,12 +17,11 @@ from scrubjay.store.file import (
     next_nightly_copy,
     nightly_copies,
     refused_in,
-    restore,
     snapshots,
 )
 from scrubjay.store.forgotten_since import forgotten_since
 from scrubjay.store.index_file import drop_index, save_index, saved_index
-from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
+from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
 from scrubjay.store.op_ingest import Received
 from scrubjay.store.perturbation import Depth, Perturbation, perturb
 from scrubjay.store.perturbation import Kind as PerturbationKind
@@ -35,6 +35,8 @@ from scrubjay.store.queries.toc import Seen
 from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement
 from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
+from scrubjay.store.restoring import restore
+from scrubjay.store.salvaging import Salvaged, salvage
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store
 from scrubjay.store.transaction import Transaction
@@ -73,6 +75,7 @@ __all__ = [
     "Received",
     "Refusal",
     "Remedy",
+    "Salvaged",
     "Sections",
     "Seen",
     "SessionPlace",
@@ -93,18 +96,22 @@ __all__ = [
     "find_damage",
     "forgotten_since",
     "gone",
+    "half_made",
     "holder",
     "identity",
     "is_derived",
     "last_events_in",
+    "log_path",
     "meta_of",
     "migrations",
     "next_nightly_copy",
     "nightly_copies",
     "perturb",
     "refused_in",
+    "remedy_of",
     "replaced",
     "restore",
+    "salvage",
     "save_index",
     "saved_index",
     "snapshots",
