@@ -193,7 +193,15 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
         pytest.param("update memory_fts_content set c0 = upper(c0)", ("rebuild",), marks=pytest.mark.slow),
         pytest.param("update memory set content = 'Maya drinks mud'", ("rebuild",), marks=pytest.mark.slow),
         pytest.param("update session set title = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
+        ("update grip set excerpt = cast(x'c3ff41' as text)", ("rebuild",)),
+        pytest.param("update memory set content = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
+        pytest.param("update name set name = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
         ("update embedding set vector = zeroblob(390)", ("rebuild", "--vectors")),
+        pytest.param(
+            "update embedding set content_hash = cast(x'c3ff41' as text)",
+            ("rebuild", "--vectors"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_the_doctor_says_to_do_brings_back_what_is_derived(

@@ -5,18 +5,19 @@ from scrubjay.store.changes import Changes
 from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
 from scrubjay.store.damage import Damage, Remedy, remedy_of
 from scrubjay.store.damage import find as find_damage
+from scrubjay.store.definition import is_derived
 from scrubjay.store.embed_queue import FIRST, Place, Waiting
 from scrubjay.store.file import (
     check,
     copies,
     half_made,
-    is_derived,
     last_events_in,
     meta_of,
     migrations,
     next_nightly_copy,
     nightly_copies,
     refused_in,
+    restore,
     snapshots,
 )
 from scrubjay.store.forgotten_since import forgotten_since
@@ -35,7 +36,6 @@ from scrubjay.store.queries.toc import Seen
 from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement
 from scrubjay.store.queries.tombstones import Held as HeldWords
 from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
-from scrubjay.store.restoring import restore
 from scrubjay.store.salvaging import Salvaged, salvage
 from scrubjay.store.snapshot import Snapshot
 from scrubjay.store.store import Store

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.store import checksums, embed_queue, file, tables
+from scrubjay.store.definition import foreign, is_derived
 from scrubjay.store.index_file import index_is_whole
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries import Queries
@@ -104,15 +105,15 @@ def reader(path: Path) -> Any:
 
 def remedy_of(path: Path, wrong: Sequence[str]) -> Remedy:
     """Return what brings back what `file.check` found wrong with a store."""
-    if all(map(file.is_derived, wrong)):
+    if all(map(is_derived, wrong)):
         return Remedy.REBUILD
     try:
         with contextlib.closing(reader(path)) as connection:
-            if file.foreign(connection):
+            if foreign(connection):
                 return Remedy.SALVAGE
             for table in set(tables.CHECKSUMMED) - set(_REMEDIES):
                 found = [str(row[0]) for row in connection.execute(f"pragma integrity_check({table})")]
-                if found != ["ok"] and not all(map(file.is_derived, found)):
+                if found != ["ok"] and not all(map(is_derived, found)):
                     return Remedy.SALVAGE
     except (driver.Error, UnicodeDecodeError):
         return Remedy.SALVAGE

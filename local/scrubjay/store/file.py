@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from scrubjay.destination import leftovers, sync
+from scrubjay.destination import also_at, leftovers, sync
 from scrubjay.store import checksums
+from scrubjay.store.definition import Migration as Migration  # noqa: PLC0414 - of this module's users, too
+from scrubjay.store.definition import foreign, is_derived
+from scrubjay.store.definition import migrate as migrate  # noqa: PLC0414
+from scrubjay.store.definition import migrations as migrations  # noqa: PLC0414
+from scrubjay.store.definition import schema as schema  # noqa: PLC0414
+from scrubjay.store.lock import StoreLock
 from scrubjay.store.log_file import Tail, read_log
 from scrubjay.store.sqlite import translated, unwritable
 from scrubjay_io import private_files
@@ -44,61 +47,6 @@ SHRINK_PAGES = 256
 RESTORE_HINT = "scrubjay restore FILE brings back a backup; this file is untouched"
 DEEPER_HINT = "scrubjay doctor --deep says what is damaged, and what brings it back; this file is untouched"
 SALVAGE_HINT = "scrubjay salvage makes a new store of all that can be read; this file is kept"
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step of the schema, run in a transaction of its own."""
-
-    version: int
-    name: str
-    sql: str
-
-
-def migrations() -> tuple[Migration, ...]:
-    """Return the migrations that ship with the package, in order, numbered from 1 without gaps."""
-    found = []
-    for entry in resources.files("scrubjay.store").joinpath("migrations").iterdir():
-        if entry.name.endswith(".sql"):
-            number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, entry.read_text(encoding="utf-8")))
-    return tuple(sorted(found, key=lambda step: step.version))
-
-
-def schema() -> str:
-    """Return the schema that all migrations together make: a new file is made of it in a fifth of the time."""
-    return resources.files("scrubjay.store").joinpath("schema.sql").read_text(encoding="utf-8")
-
-
-@functools.cache
-def definitions(version: int) -> frozenset[tuple[str, str, str, str | None]]:
-    """Return (kind, name, table, SQL) of all that a store of a version consists of; nothing for one that never was."""
-    listed = migrations()
-    with contextlib.closing(driver.connect(":memory:", isolation_level=None)) as connection:
-        if version == listed[-1].version:
-            migrate(connection, Migration(version, "schema", schema()))
-        for step in listed[:version] if version < listed[-1].version else ():
-            migrate(connection, step)
-        return frozenset(tuple(row) for row in connection.execute(_DEFINED))
-
-
-_DEFINED = "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite_stat%'"
-
-
-def foreign(connection: Any) -> list[str]:
-    """Return what a file has beyond what its version consists of, lacks or has otherwise, in words.
-
-    A trigger or a view of somebody else's would run with every write: such a file is no store, whatever else it holds.
-    """
-    version = int(connection.execute("pragma user_version").fetchone()[0])
-    if version > migrations()[-1].version:
-        return []  # what a newer one consists of is not known here
-    found, ours = frozenset(tuple(row) for row in connection.execute(_DEFINED)), definitions(version)
-    known = {row[:2] for row in ours}
-    return [
-        f"{kind} {name}: its definition was changed" if (kind, name) in known else f"{kind} {name}: no scrubjay made it"
-        for kind, name in sorted({(str(kind), str(name)) for kind, name, *_ in found ^ ours})
-    ]
 
 
 def prepare(
@@ -219,26 +167,6 @@ def check(path: Path) -> list[str]:
         return [error.message]
 
 
-def is_derived(wrong: str) -> bool:
-    """Say whether something that `check` found is only in an index, which `scrubjay rebuild` makes again.
-
-    >>> is_derived("row 4 missing from index event_ts"), is_derived("Tree 7 page 9: btreeInitPage() returns error code")
-    (True, False)
-    """
-    return any(words in wrong.lower() for words in _OF_INDEXES)
-
-
-_OF_INDEXES = (
-    "missing from index",
-    "wrong # of entries in index",
-    "non-unique entry in index",
-    "rowid not at end of record",
-    "values differ from index",
-    "fts5",
-)
-"""How SQLite words that an index, or the full text, does not agree with its table."""
-
-
 def meta_of(path: Path) -> dict[str, str]:
     """Return the settings that a store keeps in its file; none where there is no store that can be read.
 
@@ -310,6 +238,68 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
         remove(part)
 
 
+def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None:
+    """Put a backup in the store's place. Returns where the old file was kept, None when there was none.
+
+    Raises ConflictError while another process has the store open, CorruptError when the backup does not check out.
+    """
+    if not source.is_file():
+        raise NotFoundError(f"there is no file {source}", hint="scrubjay backup FILE writes a backup")
+    if source.resolve() == path.resolve():
+        raise ConflictError(
+            f"{source} is the store itself, not a backup of it", hint="name a file that scrubjay backup wrote"
+        )
+    if wrong := check(source):
+        raise CorruptError(f"{source.name} cannot be restored: {wrong[0]}", hint="try an older backup")
+    newest = max(step.version for step in steps)
+    lock = StoreLock(path)
+    copy = staged(path)
+    try:
+        with translated(source), opened(source, read_only=True) as connection:
+            version = int(connection.execute("pragma user_version").fetchone()[0])
+            if version > newest:
+                raise ConflictError(
+                    f"{source.name} was written by a newer scrubjay (schema {version}, this one reads up to {newest})",
+                    hint="upgrade scrubjay, then restore it again",
+                )
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock.acquire()
+            remove(copy)
+            copy_to(connection, source, copy)  # not the bytes of the file: part of them may stand in its log
+        kept = put_in_place(copy, path)
+    except OSError as error:
+        raise UnavailableError(
+            f"{path} cannot be written: {error.strerror}",
+            hint=unwritable(path, error) or f"check the permissions: ls -ld '{path.parent}'",
+        ) from error
+    finally:
+        if lock.held:
+            remove(copy)
+        lock.release()
+    return kept
+
+
+def staged(path: Path) -> Path:
+    """Return where what is to take a store's place is made."""
+    return path.with_name(path.name + STAGED)
+
+
+def put_in_place(copy: Path, path: Path) -> Path | None:
+    """Put a whole copy in a store's place. Returns where the old file was kept, None when there was none.
+
+    The caller holds the lock. Whenever this ends, a store lies at the path, the old or the new one, with what belongs
+    to it and nothing else. Raises OSError.
+    """
+    with translated(copy), opened(copy) as connection:
+        # Here, not at the first opening: that would write the new mode into a file that is the person's only one.
+        connection.execute("pragma journal_mode = wal")
+    sync(copy)
+    kept = _kept(path)
+    copy.replace(path)
+    sync(path.parent)
+    return kept
+
+
 def digest(path: Path) -> tuple[int, str]:
     """Return a file's size in bytes and its SHA-256 in hex."""
     with path.open("rb") as stream:
@@ -373,21 +363,6 @@ def fts_erases() -> bool:
     return bool(driver.sqlite_version_info >= (3, 42, 0))
 
 
-def migrate(connection: Any, step: Migration) -> None:
-    """Run one step of the schema, and fill in the check sums that it left empty: all of it, or nothing."""
-    connection.execute("begin immediate")
-    try:
-        for statement in _statements(step.sql):
-            connection.execute(statement)
-        checksums.fill(connection)
-        connection.execute(f"pragma user_version = {step.version}")
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
-
-
 def _make_shrinkable(path: Path, connection: Any) -> None:
     """Let a store of an older version give empty pages back: SQLite then writes the whole file anew, once.
 
@@ -400,17 +375,6 @@ def _make_shrinkable(path: Path, connection: Any) -> None:
         connection.execute("vacuum")
     except driver.OperationalError as error:
         _log.warning("%s cannot be made smaller later: %s", path.name, error)
-
-
-def _statements(sql: str) -> list[str]:
-    """Split a script where SQLite says a statement is complete; executescript would commit the transaction."""
-    statements, current = [], ""
-    for line in sql.splitlines(keepends=True):
-        current += line
-        if ";" in line and driver.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return [*statements, current]  # what is left is comments, or a statement that must fail here and not be passed over
 
 
 def _refuse_orphan_log(path: Path) -> None:
@@ -486,6 +450,25 @@ def _refuse_damaged(path: Path, connection: Any) -> None:
         found = [row[0] for row in connection.execute("pragma quick_check(20)").fetchall() if not is_derived(row[0])]
         if found not in ([], ["ok"]):
             raise CorruptError(f"{path.name} is damaged: {found[0]}", hint=DEEPER_HINT)
+
+
+def _kept(path: Path) -> Path | None:
+    """Keep a store under a name of the time too, and leave nothing but it under its own. Returns the new name.
+
+    What lies beside it would be played into the file that takes its place. Its log is put into it before; where it
+    cannot be opened, the log and the journal are kept beside the new name, as are those of a store that is gone.
+    """
+    existed = path.exists()
+    if existed and not dropped(path):
+        with contextlib.suppress(driver.Error, UnicodeDecodeError), opened(path) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    kept = unused(path)
+    for suffix in ("", *SIDE_FILES):
+        if path.with_name(path.name + suffix).exists():
+            also_at(path.with_name(path.name + suffix), kept.with_name(kept.name + suffix))
+    for each in side_files(path):
+        each.unlink(missing_ok=True)
+    return kept if existed else None
 
 
 def unused(path: Path) -> Path:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scrubjay.store import checksums, file, log_file, restoring
+from scrubjay.store import checksums, file, log_file
 from scrubjay.store.damage import reader
 from scrubjay.store.lock import StoreLock
 from scrubjay.store.queries.op_log import ERASED
@@ -66,7 +66,7 @@ def salvage(
         raise NotFoundError(f"there is no file {source}", hint="name the file of a damaged store")
     lock = StoreLock(path)
     lock.acquire()
-    made, image = restoring.staged(path), path.with_name(f"{path.name}.part")
+    made, image = file.staged(path), path.with_name(f"{path.name}.part")
     try:
         with file.writing(path):
             file.remove(image)
@@ -75,7 +75,7 @@ def salvage(
             if found.lost and not losing:
                 words = ", ".join(f"{count:,} of {table}" for table, count in found.lost.items())
                 raise CorruptError(f"rows of {source.name} cannot be read any more: {words}", hint=file.SALVAGE_HINT)
-            return found, restoring.put_in_place(made, path)
+            return found, file.put_in_place(made, path)
     finally:
         file.remove(image)
         file.remove(made)
