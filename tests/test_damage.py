@@ -195,7 +195,9 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
         pytest.param("update session set title = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
         ("update grip set excerpt = cast(x'c3ff41' as text)", ("rebuild",)),
         pytest.param("update memory set content = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
-        pytest.param("update name set name = cast(x'c3ff41' as text) where name = 'tea'", ("rebuild",), marks=pytest.mark.slow),
+        pytest.param(
+            "update name set name = cast(x'c3ff41' as text) where name = 'tea'", ("rebuild",), marks=pytest.mark.slow
+        ),
         ("update embedding set vector = zeroblob(390)", ("rebuild", "--vectors")),
         pytest.param(
             "update embedding set content_hash = cast(x'c3ff41' as text)",
