@@ -132,6 +132,24 @@ class RestoreReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SalvageReport:
+    """The store's file, what it was made of again, where the damaged one is kept, and what came over.
+
+    `lost` counts the rows of each table that could not be read as they were written; `restamped` the events that keep
+    their words and got another place in the log.
+    """
+
+    file: str
+    source: str
+    kept: str | None
+    memories: int
+    events: int
+    ops: int
+    lost: dict[str, int]
+    restamped: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonReport:
     """How the daemon is: running, stopped, stale (it was killed or crashed) or silent (it runs and does not answer).
 

@@ -93,7 +93,7 @@ def run(
     if stop_mark is None:
         stop_mark = control.stop_mark(settings.data_dir)
     ended = asyncio.run(_serve(settings, policy, foreground=foreground, stop_mark=stop_mark))
-    if ended is Change.PROGRAM_REPLACED:
+    if ended in {Change.PROGRAM_REPLACED, Change.LOG_GONE}:
         _run_again()
     return ended if isinstance(ended, Running) else None
 

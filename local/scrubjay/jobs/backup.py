@@ -11,9 +11,10 @@ import logging
 import shutil
 from pathlib import Path
 
+from scrubjay import destination
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import NightPolicy
-from scrubjay.store import Store, next_nightly_copy, nightly_copies, superfluous
+from scrubjay.store import Store, half_made, next_nightly_copy, nightly_copies, superfluous
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -50,6 +51,8 @@ class Backup:
         A copy that cannot be made, or does not pass its check, costs no earlier one. One during which something was
         forgotten is made again. Returns the copy; None when the daemon ends first.
         """
+        for left in await asyncio.to_thread(half_made, self._store.path):
+            await asyncio.to_thread(destination.discard, left)
         while not self._stopping.is_set():
             erasures, last = self._store.erasures, self._store.last_seq
             target = await asyncio.to_thread(self._target)

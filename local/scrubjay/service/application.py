@@ -551,7 +551,7 @@ class Application:
             await self._hooks.close()
             await self._handing.close()
             await self.writer.aclose()
-            if self.failure is None:
+            if self.failure is None and not self.store.is_fixed:
                 await self.recall_counts.run()
                 await self._maintainer.save()
             await self._maintainer.erasures()

@@ -8,14 +8,15 @@ if TYPE_CHECKING:
     from scrubjay.store.changes import Changes
     from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
     from scrubjay.store.copies import copied, held_in, still_held_in, superfluous
-    from scrubjay.store.damage import Damage, Remedy
+    from scrubjay.store.damage import Damage, Remedy, remedy_of
     from scrubjay.store.damage import find as find_damage
+    from scrubjay.store.definition import is_derived
     from scrubjay.store.embed_queue import FIRST, Place, Waiting
     from scrubjay.store.file import (
         automatic_copies,
         check,
         copies,
-        is_derived,
+        half_made,
         last_events_in,
         meta_of,
         migrations,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     )
     from scrubjay.store.forgotten_since import forgotten_since
     from scrubjay.store.index_file import drop_index, save_index, saved_index
-    from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, replaced
+    from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
     from scrubjay.store.op_ingest import Received
     from scrubjay.store.perturbation import Depth, Perturbation, perturb
     from scrubjay.store.perturbation import Kind as PerturbationKind
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from scrubjay.store.queries.tombstones import UNSWEPT, Forget, Statement, Sweep, Whole
     from scrubjay.store.queries.tombstones import Held as HeldWords
     from scrubjay.store.queries.vaults import VaultFileRow, VaultRow
+    from scrubjay.store.salvaging import Salvaged, salvage
     from scrubjay.store.snapshot import Snapshot
     from scrubjay.store.store import Store
     from scrubjay.store.transaction import Transaction
@@ -81,6 +83,7 @@ _PLACES = {
     "Received": ("scrubjay.store.op_ingest", "Received"),
     "Refusal": ("scrubjay.store.writes.forgetting", "Refusal"),
     "Remedy": ("scrubjay.store.damage", "Remedy"),
+    "Salvaged": ("scrubjay.store.salvaging", "Salvaged"),
     "Sections": ("scrubjay.store.queries.instructions", "Sections"),
     "Seen": ("scrubjay.store.queries.toc", "Seen"),
     "SessionPlace": ("scrubjay.store.contents", "SessionPlace"),
@@ -106,19 +109,23 @@ _PLACES = {
     "find_damage": ("scrubjay.store.damage", "find"),
     "forgotten_since": ("scrubjay.store.forgotten_since", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
+    "half_made": ("scrubjay.store.file", "half_made"),
     "held_in": ("scrubjay.store.copies", "held_in"),
     "holder": ("scrubjay.store.lock", "holder"),
     "identity": ("scrubjay.store.lock", "identity"),
-    "is_derived": ("scrubjay.store.file", "is_derived"),
+    "is_derived": ("scrubjay.store.definition", "is_derived"),
     "last_events_in": ("scrubjay.store.file", "last_events_in"),
+    "log_path": ("scrubjay.store.lock", "log_path"),
     "meta_of": ("scrubjay.store.file", "meta_of"),
     "migrations": ("scrubjay.store.file", "migrations"),
     "next_nightly_copy": ("scrubjay.store.file", "next_nightly_copy"),
     "nightly_copies": ("scrubjay.store.file", "nightly_copies"),
     "perturb": ("scrubjay.store.perturbation", "perturb"),
     "refused_in": ("scrubjay.store.file", "refused_in"),
+    "remedy_of": ("scrubjay.store.damage", "remedy_of"),
     "replaced": ("scrubjay.store.lock", "replaced"),
     "restore": ("scrubjay.store.file", "restore"),
+    "salvage": ("scrubjay.store.salvaging", "salvage"),
     "save_index": ("scrubjay.store.index_file", "save_index"),
     "saved_index": ("scrubjay.store.index_file", "saved_index"),
     "scratch_folder": ("scrubjay.store.file", "scratch_folder"),
@@ -161,6 +168,7 @@ __all__ = [
     "Received",
     "Refusal",
     "Remedy",
+    "Salvaged",
     "Sections",
     "Seen",
     "SessionPlace",
@@ -185,19 +193,23 @@ __all__ = [
     "find_damage",
     "forgotten_since",
     "gone",
+    "half_made",
     "held_in",
     "holder",
     "identity",
     "is_derived",
     "last_events_in",
+    "log_path",
     "meta_of",
     "migrations",
     "next_nightly_copy",
     "nightly_copies",
     "perturb",
     "refused_in",
+    "remedy_of",
     "replaced",
     "restore",
+    "salvage",
     "save_index",
     "saved_index",
     "scratch_folder",

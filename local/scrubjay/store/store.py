@@ -30,7 +30,7 @@ from scrubjay.store.transaction import Transaction
 from scrubjay.store.write_context import LogHead, WriteContext
 from scrubjay.store.writes.memories import ForgottenWordsError
 from scrubjay_io.group_commit import GroupCommit, Joined, Owner
-from scrubjay_io.sqlite import ERRORS, Connection
+from scrubjay_io.sqlite import ERRORS, Connection, is_writable
 from scrubjay_shared import clock
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
@@ -57,6 +57,8 @@ class Store:
     def __init__(self, path: Path, lock: StoreLock, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> None:
         self.path = path
         self.schema_version = 0
+        self.is_fixed = False
+        """Whether it lies where nothing can be written, and is only read."""
         self.store_id = ""
         self.commits = 0
         """How often something was written: while it stays, nothing that was looked for can have come."""
@@ -88,12 +90,14 @@ class Store:
         Raises ConflictError when another process has it or wrote a newer schema, CorruptError when the file is damaged
         or not ours, UnavailableError when it cannot be read or written. The file is untouched by a refusal.
         """
+        if await asyncio.to_thread(lambda: path.exists() and not is_writable(path.parent)):
+            return await cls._fixed(path, now, entropy)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UnavailableError(
                 f"the folder {path.parent} cannot be created: {error.strerror}",
-                hint="choose another folder with --data-dir",
+                hint=sqlite.unwritable(path.parent, error) or "choose another folder with --data-dir",
             ) from error
         lock = StoreLock(path)
         try:
@@ -101,7 +105,7 @@ class Store:
         except OSError as error:
             raise UnavailableError(
                 f"scrubjay cannot write to the folder {path.parent}: {error.strerror}",
-                hint=f"check its permissions: ls -ld '{path.parent}'",
+                hint=sqlite.unwritable(path, error) or f"check its permissions: ls -ld '{path.parent}'",
             ) from error
         store = cls(path, lock, now, entropy)
         try:
@@ -113,6 +117,22 @@ class Store:
         except BaseException:
             await store._disconnect()
             lock.release()
+            raise
+        return store
+
+    @classmethod
+    async def _fixed(cls, path: Path, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
+        """Open a store in a folder where nothing can be written. It is read; whoever writes is told so.
+
+        There is no lock, which is a file: where none can be made, nobody of this user writes either.
+        """
+        store = cls(path, StoreLock(path), now, entropy)
+        store.is_fixed = True
+        try:
+            store.schema_version = await asyncio.to_thread(file.refuse_unready, path, file.migrations())
+            await store._connect()
+        except BaseException:
+            await store._disconnect()
             raise
         return store
 
@@ -137,6 +157,8 @@ class Store:
         device = str(meta["device"])
         self._head = LogHead(device, ends[device][0] if device in ends else 0, self._clock_of(device, ends))
         self._writer = GroupCommit(self._connection.call, self._owner(), limit=MAX_GROUP, name="store-writer")
+        if self.is_fixed:
+            return
         if meta.get("projected") != file.PROJECTED:
             log.info("making the tables of %s again for this version", self.path.name)
             await self.write(lambda tx: tx.projections.project_all(tell=False))
@@ -155,7 +177,7 @@ class Store:
         return last
 
     async def _attach(self, *, read_only: bool) -> Connection:
-        connection = sqlite.connect(self.path, read_only=read_only)
+        connection = sqlite.connect(self.path, read_only=read_only, fixed=self.is_fixed)
         await connection
         self._open.append(connection)
         return connection
@@ -376,7 +398,7 @@ class Store:
             with (
                 file.writing(target),
                 destination.written(target, force=force) as part,
-                file._opened(self.path, read_only=True) as connection,  # noqa: SLF001 - of this package
+                file.opened(self.path, read_only=True) as connection,
             ):
                 file.copy_to(connection, self.path, part)
             return file.digest(target)
@@ -400,7 +422,7 @@ class Store:
     async def drop_half_made(self) -> None:
         """Delete unfinished copies beside the store; who makes one sees by `erasures` that it must begin anew."""
         self.erasures += 1
-        for path in await asyncio.to_thread(file.half_made, self.path):
+        for path in await asyncio.to_thread(file.unfinished, self.path):
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def checkpoint(self, *, truncate: bool = False) -> bool:
