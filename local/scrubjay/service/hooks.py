@@ -129,7 +129,7 @@ class Hooks:
         sent = now if request.sent is None else max(0, min(request.sent, now))
 
         def read() -> tuple[list[Report], bool]:
-            found, more = payloads.parsed(request.data)
+            found, more = payloads.all_parsed(request.data)
             return [
                 Report(
                     host=host,
