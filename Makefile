@@ -70,7 +70,9 @@ drill: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m cloud_drill $(ARGS)
 
 # kill -9 of real daemons, service and litestream, lost disks, restored and copied devices; ARGS="--rounds 100 --seed 1".
+# Before them 300 commands, killed at each unlink, fsync, rename and link and at random moments; where there is a compiler.
 kill-rounds: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m kill_files
 	PYTHONPATH=tests $(BIN)/python -m kill_rounds $(ARGS)
 
 # Five minutes on each decoder, two processes; ARGS= chooses (--seconds 60 account). Figures go to standard output.

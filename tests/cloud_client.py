@@ -47,11 +47,13 @@ from scrubjay_shared.wire import (
     Problem,
     PushAnswer,
     Pushed,
+    RefuseDevice,
     Register,
     Token,
     TokenRequest,
     Wrap,
     auth_message,
+    refusal_message,
 )
 
 ORIGIN = "http://cloud.test"
@@ -294,6 +296,16 @@ class Device:
             origin=origin,
             signature=self.key.sign(message),
         )
+
+    async def refusal(self, other: Device, *, key: Key | None = None) -> RefuseDevice:
+        """Return a signed request that another device be refused for a while."""
+        asked = await self.client.call("GET", "/v1/auth/challenge", answer=Challenge, device=self.id.hex(), token="")
+        message = refusal_message(self.account.id, other.id, self.id, asked.nonce)
+        return RefuseDevice(nonce=asked.nonce, signature=(key or self.key).sign(message))
+
+    async def refuse(self, other: Device) -> None:
+        """Have another device refused for a while."""
+        await self.client.call("DELETE", f"/v1/devices/{other.id.hex()}", await self.refusal(other))
 
     async def append(self, *entries: bytes, wraps: Sequence[Wrap] = (), blobs: Sequence[bytes] = ()) -> LogPage:
         """Append entries that `Account.say` has kept already: `head` is what came before them."""

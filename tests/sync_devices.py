@@ -235,7 +235,7 @@ async def answered(joining: Joining, member: Member, cloud: Cloud) -> Enrolment:
     await member.refresh(cloud)
     for _ in range(2):
         (asked,) = (one for one in (await cloud.account.enrolments()).enrolments if one.id == joining.asked.id)
-        await pairing.answer(member, cloud, asked)
+        await pairing.answer(member, cloud, asked, anew=True)
         await joining.poll()
     (asked,) = (one for one in (await cloud.account.enrolments()).enrolments if one.id == joining.asked.id)
     return asked

@@ -23,7 +23,7 @@ def test_a_folder_is_imported_file_by_file(shell: Shell, tmp_path: Path) -> None
     (notes / "picture.png").write_bytes(b"\x89PNG")
     (notes / ".hidden" / "c.md").write_text("secret", encoding="utf-8")
 
-    code, out, _ = shell.run("import", str(notes))
+    code, out, _ = shell.run("import", "--yes", str(notes))
     report = json.loads(out)
 
     assert code == 2
@@ -32,7 +32,7 @@ def test_a_folder_is_imported_file_by_file(shell: Shell, tmp_path: Path) -> None
     assert [(each["reason"], each["count"]) for each in report["skipped"] if "kind" in each["reason"]] == [
         ("not a kind of file to import (.png)", 1)
     ]
-    again = json.loads(shell.run("import", str(notes))[1])
+    again = json.loads(shell.run("import", "--yes", str(notes))[1])
     assert (again["events"], again["memories"]) == (0, 0)
     assert again["duplicates"] > 0
 
@@ -197,7 +197,7 @@ def test_an_import_of_a_folder_is_one_cause_and_one_undo_takes_all_of_it_back(sh
     (notes / "deep" / "port.md").write_text("# Port\n\nWe decided to open in May 2026.\n", encoding="utf-8")
     (notes / "tools.md").write_text("# Tools\n\nI prefer tabs over spaces in Makefiles.\n", encoding="utf-8")
 
-    report = shell.json("import", str(notes))
+    report = shell.json("import", "--yes", str(notes))
     listed = shell.json("history", "--kind", "import")["causes"]
     undone = shell.json("undo", report["cause"])
 

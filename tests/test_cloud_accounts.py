@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -31,6 +32,7 @@ from scrubjay_cloud.policy import DEFAULT, Bucket, CloudPolicy, LimitPolicy
 from scrubjay_shared import account as accountlog
 from scrubjay_shared.account import EntryType, Signer
 from scrubjay_shared.envelope import Suite
+from scrubjay_shared.signatures import is_signed
 from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     ROOT_WRAP,
@@ -51,6 +53,7 @@ from scrubjay_shared.wire import (
     PairingReveal,
     Pending,
     Prelogin,
+    Refusals,
     Register,
     SetName,
     SetPassword,
@@ -59,6 +62,7 @@ from scrubjay_shared.wire import (
     Wrap,
     Wraps,
     code_login_message,
+    refusal_message,
 )
 
 pytestmark = pytest.mark.anyio
@@ -422,6 +426,47 @@ async def test_who_guesses_from_one_network_keeps_nobody_out_of_their_account(cl
         assert await login("198.51.100.7", device.account.auth_key) == "ok"
 
 
+async def test_who_guesses_from_many_networks_keeps_no_owner_out_of_a_network_that_they_are_known_in(
+    cloud_store: str | Path,
+) -> None:
+    """The attack: more wrong logins from everywhere than a name is given. The owner's own networks do not count in it."""
+    policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1, known_networks=2)
+    async with opened(cloud_store, policy=policy, proxies=(ipaddress.ip_network("127.0.0.0/8"),)) as world:
+        device = await signed_up(world.client, now=world.now)  # in 127.0.0.0/24
+        account = device.account
+
+        async def login(address: str, key: bytes = account.auth_key) -> str:
+            given = Login(username=account.name, auth_key=key)
+            try:
+                await world.client.call("POST", "/v1/login", given, headers={"X-Forwarded-For": address})
+            except RefusedError as error:
+                return error.code
+            return "ok"
+
+        async def attack() -> None:
+            for network in range(50):
+                for n in range(5):
+                    await login(f"10.{network}.1.{n}", b"w" * 32)
+
+        await world.client.call(
+            "POST", "/v1/auth/token", await device.token_request(), headers={"X-Forwarded-For": "2001:db8:7:1::1"}
+        )
+        await attack()
+        assert await login("192.0.2.55") == "too_many"  # nobody knows them here: the recovery code lets them in
+        assert [await login("127.0.0.9"), await login("2001:db8:7:2::2")] == ["ok", "ok"]
+        tries = [await login(f"2001:db8:7:{n}::1", b"w" * 32) for n in range(11)]
+        assert tries == ["credentials"] * 9 + ["too_many"] * 2  # a neighbour has what one network is given, and no more
+
+        world.now.pass_(3600)
+        await login("198.51.100.7")  # where they are today, by the right password
+        await attack()
+        assert await login("198.51.100.9") == "ok"
+        assert await login("127.0.0.9") == "too_many"  # the oldest of three makes room
+        assert await world.rows("select count(*) from known_network") == [(2,)]
+        stored = await world.rows("select network from known_network")
+        assert all(len(network) == 16 for (network,) in stored)
+
+
 async def test_who_has_the_recovery_code_is_kept_out_by_nobody(cloud_store: str | Path) -> None:
     """The attack: wrong logins from the owner's own address, for as long as it likes."""
     policy = CloudPolicy(hash_memory_kib=64, hash_iterations=1)
@@ -745,12 +790,15 @@ async def test_a_device_can_be_shut_out_before_the_entry_that_revokes_it(world: 
     first = await signed_up(world.client, now=world.now)
     second = await second_device(first)
 
-    await first.client.call("DELETE", f"/v1/devices/{second.id.hex()}")
+    await first.refuse(second)
     first.account.scope()
     await first.append(first.account.entries[-1])  # an append about something else does not let it in again
 
     assert await refused(second.heads()) == (401, "unauthenticated")
-    assert await refused(second.authenticate()) == (503, "unavailable")
+    await second.authenticate()
+    await second.pull()
+    for call in (second.push(second.segment(keep=False)), second.client.call("GET", "/v1/usage")):
+        assert await refused(call) == (503, "unavailable")
     first.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(second.id, {}))
     await first.append(first.account.entries[-1])
     world.now.pass_(DEFAULT.refusal_ms // 1000)
@@ -758,18 +806,122 @@ async def test_a_device_can_be_shut_out_before_the_entry_that_revokes_it(world: 
     assert await refused(first.client.call("DELETE", f"/v1/devices/{'00' * 16}")) == (404, "not_found")
 
 
-async def test_a_stolen_token_bans_nobody_for_longer_than_a_signed_entry_would_take(world: World) -> None:
-    """Whoever has the token of a full device, and no key, can take others out for as long as it lasts, not for good."""
+async def test_a_stolen_token_bans_nobody(world: World) -> None:
+    """Whoever has the token of a full device, and no key, keeps nobody out, as a client of before signatures does."""
     first = await signed_up(world.client, now=world.now)
-    second, third = await second_device(first), await second_device(first)
-    for one in (second, third, first):  # itself too
-        await first.client.call("DELETE", f"/v1/devices/{one.id.hex()}")
+    second = await second_device(first)
 
-    assert await refused(second.authenticate()) == (503, "unavailable")
-    world.now.pass_(DEFAULT.refusal_ms // 1000)
-    for one in (first, second, third):
-        await one.authenticate()
-        assert await one.statuses(one.segment()) == ["ok"]
+    await first.client.call("DELETE", f"/v1/devices/{second.id.hex()}")
+
+    assert await second.statuses(second.segment()) == ["ok"]
+    first.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(second.id, {}))  # which it goes on to say
+    await first.append(first.account.entries[-1])
+    assert await refused(second.heads()) == (403, "revoked")
+
+
+@pytest.mark.parametrize("case", ["another key", "another device", "an old challenge", "a second time", "itself"])
+async def test_a_refusal_that_is_not_signed_by_who_asks_and_now_refuses_nobody(file_world: World, case: str) -> None:
+    first = await signed_up(file_world.client, now=file_world.now)
+    second, third = await second_device(first), await second_device(first)
+    given, path, error = await first.refusal(second), f"/v1/devices/{second.id.hex()}", (409, "bad_signature")
+    match case:
+        case "another key":
+            given = await first.refusal(second, key=third.key)
+        case "another device":
+            given = await first.refusal(third)
+        case "an old challenge":
+            file_world.now.pass_(DEFAULT.challenge_ms // 1000 + 1)
+            error = (401, "expired")
+        case "a second time":  # by the device that it came from, once it has lapsed
+            await first.client.call("DELETE", path, given)
+            file_world.now.pass_(DEFAULT.refusal_ms // 1000)
+            await second.authenticate()
+            error = (401, "expired")
+        case "itself":
+            given, path, error = await first.refusal(first), f"/v1/devices/{first.id.hex()}", (400, "invalid")
+
+    assert await refused(first.client.call("DELETE", path, given)) == error
+    assert await second.statuses(second.segment()) == ["ok"]
+
+
+async def test_a_refusal_lapses_and_is_not_renewed_before_an_entry_of_the_log(world: World) -> None:
+    owner = await signed_up(world.client, now=world.now)
+    thief = await second_device(owner)
+    await thief.refuse(owner)
+    world.now.pass_(DEFAULT.refusal_ms // 1000 - 60)
+    await thief.authenticate()
+    await thief.refuse(owner)  # again, and it is not longer for it
+    await owner.authenticate()
+    assert await refused(owner.push(owner.segment(keep=False))) == (503, "unavailable")
+    world.now.pass_(60)
+
+    assert await owner.statuses(owner.segment()) == ["ok"]
+    for _ in range(3):
+        assert await refused(thief.refuse(owner)) == (409, "conflict")
+        assert await owner.statuses(owner.segment()) == ["ok"]
+        world.now.pass_(DEFAULT.refusal_ms // 1000 - 1)
+        await thief.authenticate()
+        await owner.authenticate()
+
+
+async def test_a_device_that_is_refused_reads_the_log_and_revokes_who_refused_it(world: World) -> None:
+    """The attack: whoever has a device keeps all others out, those too that come later."""
+    owner = await signed_up(world.client, now=world.now)
+    account = owner.account
+    thief = await second_device(owner)
+    written = thief.segment()
+    await thief.push(written)
+    fresh = await second_device(owner)
+    for one in (owner, fresh):
+        await thief.refuse(one)
+    await fresh.authenticate()
+
+    page = await fresh.client.call("GET", "/v1/log", answer=LogPage)
+    told = (await fresh.client.call("GET", "/v1/refusals", answer=Refusals)).refusals
+    lane = await fresh.client.call("GET", f"/v1/lanes/{account.home.hex()}/{thief.id.hex()}")
+    await fresh.client.call("GET", f"/v1/wraps/{fresh.id.hex()}", answer=Wraps)
+    assert list(page.entries) == account.entries
+    assert lane.content == written.data
+    assert {(one.device, one.author) for one in told} == {(owner.id, thief.id), (fresh.id, thief.id)}
+    for one in told:
+        message = refusal_message(account.id, one.device, one.author, one.nonce)
+        assert is_signed(thief.key.public, one.signature, message)
+    await fresh.refuse(thief)  # both ways: the log decides
+    account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(thief.id, {}), author=fresh)
+    await fresh.append(account.entries[-1])
+
+    assert await fresh.statuses(fresh.segment()) == ["ok"]
+    await owner.authenticate()
+    assert await owner.statuses(owner.segment()) == ["ok"]
+    assert (await owner.client.call("GET", "/v1/refusals", answer=Refusals)).refusals == ()
+    assert await refused(thief.authenticate()) == (403, "revoked")
+
+
+async def test_what_a_thief_asks_for_uses_up_nothing_that_a_revocation_needs(cloud_store: str | Path) -> None:
+    few = Bucket(burst=20, rate=0.001)
+    policy = CloudPolicy(
+        limits=LimitPolicy(
+            control=few, pull=few, traffic=Bucket(burst=10_000, rate=1), log=Bucket(burst=4_000, rate=1)
+        ),
+        hash_memory_kib=64,
+        hash_iterations=1,
+    )
+    async with opened(cloud_store, policy=policy) as world:
+        owner = await signed_up(world.client, now=world.now)
+        account, thief = owner.account, await second_device(owner)
+        await thief.push(thief.segment())
+        lane = f"/v1/lanes/{account.home.hex()}/{thief.id.hex()}"
+        for path in ("/v1/log", "/v1/heads", lane, "/v1/refusals", "/v1/enroll"):
+            asked = [thief.client.call("GET", path) for _ in range(few.burst + 1)]
+            assert "too_many" in {
+                getattr(one, "code", "") for one in await asyncio.gather(*asked, return_exceptions=True)
+            }
+
+        for path in ("/v1/log", "/v1/heads", lane):
+            await owner.client.call("GET", path)
+        account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(thief.id, {}))
+        await owner.append(account.entries[-1])
+        assert await refused(thief.heads()) == (403, "revoked")
 
 
 async def test_a_challenge_is_for_one_answer(world: World) -> None:

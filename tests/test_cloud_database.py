@@ -486,7 +486,7 @@ async def filled(world: World) -> None:
     await world.database.write(lambda tx: create_invite(tx, random=bytes(15), now=world.now(), policy=CHEAP))
 
 
-AGED = ("token", "enroll", "challenge", "invite", "bucket", "audit", "former_name")
+AGED = ("token", "enroll", "challenge", "invite", "bucket", "audit", "former_name", "known_network")
 
 
 async def test_everything_that_ages_goes_in_the_end(cloud_store: str | Path) -> None:
@@ -541,8 +541,9 @@ async def test_an_account_keeps_so_many_audit_rows_and_no_more(cloud_store: str 
 async def test_no_table_is_without_a_bound(cloud_store: str | Path) -> None:
     """Each table is bounded by age (swept), by a limit of an account, or by the number of accounts, and says which."""
     bounds = {
-        "age": {"token", "enroll", "challenge", "invite", "bucket", "audit", "former_name", "loose_body"},
-        "an account's limits": {"account_log", "account_state", "device", "wrap", "lane", "object", "blob"},
+        "age": {"token", "enroll", "challenge", "invite", "bucket", "audit", "former_name", "known_network"}
+        | {"loose_body"},
+        "an account's limits": {"account_log", "account_state", "device", "wrap", "lane", "object", "blob", "refusal"},
         "accounts": {"account"},
         "the operator": {"meta", "migration", "lease"},
         "a team's limits": {"team", "team_log", "team_member", "team_wrap", "team_card", "team_lane", "team_object"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from hashlib import sha256
@@ -457,8 +458,10 @@ async def test_a_device_waits_a_few_times_at_once_and_no_more(world: World, devi
 
 async def test_what_is_under_way_is_bounded_and_the_rest_is_told_to_come_back(world: World, device: Device) -> None:
     segment = device.segment()
-    most = world.service.policy.bodies_bytes
-    with world.service.bodies.held(most - len(segment.data) + 1):
+    policy, bodies = world.service.policy, world.service.bodies
+    with contextlib.ExitStack() as others:
+        for n in range(policy.bodies_bytes // policy.bodies_share):
+            others.enter_context(bodies.held(bytes([n]) * 16))(policy.bodies_share)
         assert await refused(device.push(segment)) == (503, "unavailable")
         assert (await device.pull()).objects == []
 

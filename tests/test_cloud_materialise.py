@@ -30,7 +30,7 @@ from scrubjay.policy import DEFAULT as LOCAL
 from scrubjay.store import rows as local_rows
 from scrubjay_cloud import materialise
 from scrubjay_cloud.policy import DEFAULT
-from scrubjay_shared import envelope, ops
+from scrubjay_shared import envelope, ops, segment
 from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Op
@@ -213,6 +213,34 @@ async def _sent_ops(device: Device) -> AsyncIterator[bytes]:
         lambda q: q.fetch("select body from op where body is not null order by seq")
     ):
         yield bytes(body)
+
+
+async def test_small_objects_that_unpack_to_much_are_read_a_few_at_a_time(world: Searching) -> None:
+    """The attack: a hundred objects of a kilobyte, 32 MiB unpacked each, were unpacked in one go."""
+    device = await world.device()
+    await team(device)
+    service, batches = world.app.state.service, list[int]()
+    fold = service.materialising._fold
+
+    async def counted(work: Any) -> Any:
+        sizes = [envelope.parse(body) for body in work.args[0].bodies]
+        batches.append(sum(segment.unpacked_size(one.body, one.header.flags) for one in sizes))
+        return await fold(work)
+
+    service.materialising._fold = counted
+    for n in range(12):
+        await write(device, f"{n} " + "a" * 200_000)
+        await device.sync()
+    await service.materialising.idle()
+    account, scope = (await world.rows("select account, scope from mem_lane"))[0]
+    await world.database.write(lambda tx: materialise.cleared(tx, account, scope))
+    batches.clear()
+    small = replace(DEFAULT.search, batch_unpacked=600_000)
+    await materialise.caught_up(world.database, account, scope, policy=small, offload=counted)
+
+    assert len(await shown(world)) == 12
+    assert len(batches) >= 6
+    assert max(batches) <= 600_000
 
 
 @pytest.mark.slow

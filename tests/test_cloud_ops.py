@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import psutil
@@ -26,17 +27,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloud_client import Account, Client, Clock, RefusedError
+from cloud_client import ORIGIN, Account, Client, Clock, RefusedError
 from cloud_drill import Deployment, client_of, litestream_of, rounds
 from cloud_operations import NOW, POLICY, clients, filled, heads_of, opened, settings_of
 from quick_disk import quick_folder
 from scrubjay_cloud import check, cli, litestream, serving
+from scrubjay_cloud import database as port
+from scrubjay_cloud.app import create_app
 from scrubjay_cloud.backup import back_up, backups
 from scrubjay_cloud.cli import main
 from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.jobs import Jobs, take
 from scrubjay_cloud.metrics import Metrics, _Objects
-from scrubjay_cloud.policy import OPERATIONS
+from scrubjay_cloud.policy import OPERATIONS, OperationsPolicy
+from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import verify
 from scrubjay_shared.errors import UnavailableError
 
@@ -475,3 +479,32 @@ async def test_three_lost_machines_cost_nothing_that_a_device_still_has(folder: 
     assert [one.lost_after_heal for one in found] == [0, 0, 0]
     assert [one.findings for one in found] == [0, 0, 0]
     assert all(one.acknowledged for one in found)
+
+
+async def test_a_service_that_cannot_write_is_not_ready_and_says_why(cloud_store: str | Path, tmp_path: Path) -> None:
+    """A disk without room answered reads, and the service said that it was ready."""
+    url = cloud_store if isinstance(cloud_store, str) else ""
+    folder = tmp_path if url else Path(cloud_store).parent
+    settings, metrics, clock = Settings(data=folder, database_url=url), Metrics(now=Clock(), backups=not url), Clock()
+    found = await port.open(settings if url else settings.database_path, now=clock, entropy=os.urandom)
+
+    async def asked(operations: OperationsPolicy) -> tuple[int, dict[str, Any], float | None]:
+        jobs = Jobs(found, settings, metrics, holder="one", now=clock, operations=operations)
+        await jobs.measure()
+        app = create_app(found, settings, now=clock, entropy=os.urandom, problem_now=lambda: jobs.problem)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=ORIGIN) as http:
+            answer = await http.get("/readyz")
+        return answer.status_code, answer.json(), metrics.registry.get_sample_value("scrubjay_writable")
+
+    full = replace(OPERATIONS, full_bytes=1 << 60)
+    before, crowded = await asked(OPERATIONS), await asked(full)
+    await found.close()  # as good as a disk that failed
+    broken = Jobs(found, settings, metrics, holder="one", now=clock)
+    await broken._measured()
+
+    assert before == (200, {"ready": True}, 1)
+    if not url:
+        assert crowded[::2] == (503, 0)
+        assert re.fullmatch("only [0-9]+ MiB of the database's disk are free", crowded[1]["problem"])
+    assert broken.problem
+    assert metrics.registry.get_sample_value("scrubjay_writable") == 0

@@ -137,6 +137,8 @@ def test_every_table_is_sealed_or_derived(sound: Path) -> None:
         "conflict",
         "counted",
         "session",
+        "session_agent",
+        "also_from",
         "unembedded",
     }
     with closing(driver.connect(str(sound))) as connection:
@@ -193,7 +195,17 @@ def test_what_changed_behind_our_back_is_named_with_what_brings_it_back(
         pytest.param("update memory_fts_content set c0 = upper(c0)", ("rebuild",), marks=pytest.mark.slow),
         pytest.param("update memory set content = 'Maya drinks mud'", ("rebuild",), marks=pytest.mark.slow),
         pytest.param("update session set title = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
+        ("update grip set excerpt = cast(x'c3ff41' as text)", ("rebuild",)),
+        pytest.param("update memory set content = cast(x'c3ff41' as text)", ("rebuild",), marks=pytest.mark.slow),
+        pytest.param(
+            "update name set name = cast(x'c3ff41' as text) where name = 'tea'", ("rebuild",), marks=pytest.mark.slow
+        ),
         ("update embedding set vector = zeroblob(390)", ("rebuild", "--vectors")),
+        pytest.param(
+            "update embedding set content_hash = cast(x'c3ff41' as text)",
+            ("rebuild", "--vectors"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_the_doctor_says_to_do_brings_back_what_is_derived(
@@ -325,3 +337,48 @@ def test_every_flipped_bit_is_found_and_no_command_answers_internal(sound: Path,
 
     assert not unseen
     assert not surprised
+
+
+def healed(home: Path) -> tuple[str, str, list[str]]:
+    """Do what the doctor says about a damaged store: return the verb, the state after it, and what it says is lost."""
+    _, out, err = run(home, "doctor", "--deep")
+    assert out, err
+    failed = [one for one in json.loads(out)["checks"] if one["state"] == "fail"]
+    verbs = {verb for one in failed for verb in VERBS if f"{verb} " in one["todo"]}
+    verb = max(verbs, key=len, default="")
+    assert len({one["todo"] for one in failed}) <= 1, failed
+    if verb == "scrubjay restore FILE":
+        return verb, "", [one["found"] for one in failed]
+    lost: list[str] = []
+    if verb:
+        code, out, err = run(home, *verb.split()[1:])
+        assert code == 0, (verb, failed, err)
+        lost = list(json.loads(out).get("lost", []))
+    code, out, _ = run(home, "doctor", "--deep")
+    assert code == 0, (verb, [one for one in json.loads(out)["checks"] if one["state"] == "fail"])
+    return verb, json.loads(run(home, "audit")[1])["state"], lost
+
+
+VERBS = ("scrubjay rebuild", "scrubjay rebuild --vectors", "scrubjay salvage", "scrubjay restore FILE")
+
+
+@pytest.mark.slow
+def test_what_the_doctor_names_heals_flipped_bits_or_they_are_truly_lost_and_it_says_so(
+    sound: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    (whole / "data").mkdir(parents=True)
+    shutil.copy(sound, whole / "data" / "memory.db")
+    state = json.loads(run(whole, "audit")[1])["state"]
+    outcomes: Counter[Any] = Counter()
+    for store in range(STORES):
+        home = tmp_path / f"home-{store}"
+        names, _ = damage_of(store, sound, home)
+
+        verb, found, lost = healed(home)
+
+        outcomes[verb, found == state, bool(lost)] += 1
+        if found != state:
+            assert lost, (store, names, verb)
+        shutil.rmtree(home)
+    sys.stderr.write(f"\n{STORES} stores: {sorted(outcomes.items())}\n")

@@ -176,7 +176,7 @@ def test_notes_of_markdown_are_read_again_as_they_were(store: Store, tmp_path: P
     filled(store)
     folder = tmp_path / "notes"
     report = store.json("one", "export", "--format", "markdown", str(folder))
-    store.json("two", "import", str(folder))
+    store.json("two", "import", "--yes", str(folder))
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
 
     assert report["lines"] == len(files) == 3

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON
-from scrubjay.garbage import uncollected
+from scrubjay.garbage import keep, own, uncollected
 from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft, EventType, MemoryDraft
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
+def _in_a_process_of_ours() -> Iterator[None]:
     assert gc.isenabled()
+    own()
     yield
+    own(ours=False)
     gc.unfreeze()
     gc.enable()
 
@@ -29,12 +31,12 @@ def test_the_collector_looks_again_only_when_the_last_of_two_imports_has_ended()
     seen: list[bool] = []
 
     def second() -> None:
-        with uncollected(keep=True):
+        with uncollected(kept=True):
             reading.set()
             first_done.wait(10)
             seen.append(gc.isenabled())
 
-    with uncollected(keep=True):
+    with uncollected(kept=True):
         thread = threading.Thread(target=second)
         thread.start()
         assert reading.wait(10)
@@ -46,7 +48,7 @@ def test_the_collector_looks_again_only_when_the_last_of_two_imports_has_ended()
 
 
 def test_an_import_that_fails_leaves_the_collector_on() -> None:
-    with pytest.raises(ValueError, match="damaged"), uncollected(keep=True):
+    with pytest.raises(ValueError, match="damaged"), uncollected(kept=True):
         raise ValueError("damaged")
 
     assert gc.isenabled()
@@ -55,7 +57,7 @@ def test_an_import_that_fails_leaves_the_collector_on() -> None:
 def test_many_imports_at_once_leave_the_collector_on() -> None:
     def some() -> None:
         for _ in range(200):
-            with uncollected(keep=True):
+            with uncollected(kept=True):
                 assert not gc.isenabled()
 
     threads = [threading.Thread(target=some) for _ in range(8)]
@@ -65,6 +67,28 @@ def test_many_imports_at_once_leave_the_collector_on() -> None:
         thread.join()
 
     assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    with uncollected(kept=True):
+        assert not gc.isenabled()
+
+    assert not gc.isenabled()
+
+
+@pytest.mark.parametrize("switch", [gc.enable, gc.disable])
+def test_another_programs_collector_is_left_as_it_is(switch: Callable[[], None]) -> None:
+    own(ours=False)
+    frozen = gc.get_freeze_count()
+    switch()
+    on = gc.isenabled()
+    with uncollected(kept=True):
+        assert gc.isenabled() is on
+    keep()
+
+    assert gc.isenabled() is on
+    assert gc.get_freeze_count() == frozen
 
 
 @pytest.mark.anyio

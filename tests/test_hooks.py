@@ -212,7 +212,7 @@ def test_the_form_that_hands_over_prints_the_hosts_json_and_stores_the_event(run
     assert [event.agent for event in running.events("later")] == ["codex"]
 
 
-def test_an_event_on_trial_is_stored_found_and_erased(running: Home) -> None:
+def test_an_event_on_trial_is_found_and_leaves_nothing(running: Home) -> None:
     for number in range(2):
         payload = {"session_id": "trial", "turn_id": f"t{number}", "prompt": "On trial."}
         done = running.hook("--check", "gemini", "BeforeAgent", payload=payload)

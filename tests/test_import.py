@@ -105,7 +105,7 @@ def test_same_headings_of_two_folders_are_two_notes(
         if way == "files":
             shell.json("import", str(folder / "README.md"))
         elif way == "folders":
-            shell.json("import", str(folder))
+            shell.json("import", "--yes", str(folder))
         else:
             monkeypatch.chdir(folder)
             shell.json("import", "README.md")
@@ -118,8 +118,8 @@ def test_same_headings_of_two_folders_are_two_notes(
 def test_every_note_of_a_folder_keeps_a_name_that_holds_its_heading(shell: Shell, tmp_path: Path) -> None:
     alpha, beta = two_projects_with_the_same_headings(tmp_path)
 
-    shell.json("import", str(alpha))
-    report = shell.json("import", str(beta))
+    shell.json("import", "--yes", str(alpha))
+    report = shell.json("import", "--yes", str(beta))
 
     names = {memory["content"]: memory["name"] for memory in shell.memories()}
     assert names["Install alpha with poetry."] == "README / Install"
@@ -156,7 +156,7 @@ def test_an_edited_file_updates_its_own_note_whatever_way_it_is_named(
     monkeypatch.chdir(beta if way == "relative" else tmp_path)
     (tmp_path / "link").symlink_to(beta)
     named = {"absolute": str(file), "relative": "README.md", "folder": "beta", "link": "link/README.md"}
-    report = shell.json("import", named[way])
+    report = shell.json("import", "--yes", named[way])
 
     after = {memory["content"]: memory["id"] for memory in shell.memories()}
     assert after["Install beta with pnpm."] == before["Install beta with npm."]
@@ -266,15 +266,15 @@ def as_before(store: Path) -> None:
 
 def test_an_unchanged_folder_is_taken_over_from_an_earlier_version(shell: Shell, tmp_path: Path) -> None:
     alpha, beta = two_projects_with_the_same_headings(tmp_path)
-    shell.json("import", str(alpha))
+    shell.json("import", "--yes", str(alpha))
     before = shell.memories()
     as_before(shell.home / "data" / "memory.db")
 
-    again = shell.json("import", str(alpha))
-    other = shell.json("import", str(beta))
+    again = shell.json("import", "--yes", str(alpha))
+    other = shell.json("import", "--yes", str(beta))
     file = alpha / "README.md"
     file.write_text(file.read_text().replace("poetry", "uv"), encoding="utf-8")
-    edited = shell.json("import", str(alpha))
+    edited = shell.json("import", "--yes", str(alpha))
 
     after = {memory["content"]: memory["id"] for memory in shell.memories()}
     assert (again["memories"], again["duplicates"]) == (0, 3)
@@ -346,7 +346,7 @@ def test_an_agents_folder_is_known_by_what_is_in_it(what: str, shell: Shell, tmp
         for file in claude.transcripts:
             file.unlink()
 
-    report = json.loads(shell.run("import", str(folder), "--wait")[1] or "{}")
+    report = json.loads(shell.run("import", "--yes", str(folder), "--wait")[1] or "{}")
 
     events = shell.json("events", "-n", "500")["events"]
     planted = [
@@ -380,7 +380,7 @@ def test_a_persons_notes_beside_a_transcript_are_read(shell: Shell, tmp_path: Pa
     (tmp_path / "mine" / "README.md").write_text("# Mine\n\nRead me.\n", encoding="utf-8")
     (tmp_path / "mine" / "docs" / "a.md").write_text("# A\n\nIn docs.\n", encoding="utf-8")
 
-    shell.json("import", str(tmp_path / "mine"))
+    shell.json("import", "--yes", str(tmp_path / "mine"))
 
     assert {"Read me.", "In docs."} <= shell.said().keys()
 
@@ -401,7 +401,7 @@ def test_a_folder_of_code_is_imported_without_complaints_about_its_json(shell: S
     (tmp_path / "repo" / "package.json").write_text('{"name": "repo", "version": "1.0.0"}', encoding="utf-8")
     (tmp_path / "repo" / "empty.md").write_text("", encoding="utf-8")
 
-    report = shell.json("import", str(tmp_path / "repo"))
+    report = shell.json("import", "--yes", str(tmp_path / "repo"))
 
     assert {each["reason"]: each["count"] for each in report["skipped"]} == {"unknown_json": 1, "empty_file": 1}
 
@@ -504,7 +504,7 @@ def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell:
         file.write_text(f"# Note {n}\n\nThe words of note number {n}.\n", encoding="utf-8")
     store = shell.home / "data" / "memory.db-wal"
     process = subprocess.Popen(
-        [sys.executable, "-m", "scrubjay.cli", "import", str(folder)],
+        [sys.executable, "-m", "scrubjay.cli", "import", "--yes", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(shell.home),
@@ -521,7 +521,7 @@ def test_ctrl_c_says_how_far_the_import_came_and_the_same_command_goes_on(shell:
     assert b"the same command again goes on" in b" ".join(err.split())
     stored = len(shell.memories())
     assert 0 <= stored - int(told[2]) <= 1  # the file under way may have been stored before its answer came
-    report = shell.json("import", str(folder))
+    report = shell.json("import", "--yes", str(folder))
     assert (report["memories"], report["duplicates"]) == (400 - stored, stored)
 
 
@@ -555,7 +555,7 @@ def test_what_is_wrong_with_every_file_alike_is_one_error_with_what_to_do(shell:
     for name in ("a", "b"):
         (tmp_path / f"{name}.md").write_text("# A note\n\nWords.\n", encoding="utf-8")
 
-    code, _, err = shell.run("import", str(tmp_path), "--format", "zebra")
+    code, _, err = shell.run("import", "--yes", str(tmp_path), "--format", "zebra")
     error = json.loads(err)
 
     assert code == 2
@@ -571,7 +571,7 @@ def test_an_import_that_the_disk_ends_says_how_far_it_came(shell: Shell, tmp_pat
         words = "\n\n".join(f"Line {n} of note {number} on the harbour and its berths." for n in range(400))
         (tmp_path / f"{number:02}.md").write_text(f"# Note {number}\n\n{words}\n", encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, "-m", "scrubjay.cli", "import", str(tmp_path), "--text"],
+        [sys.executable, "-m", "scrubjay.cli", "import", "--yes", str(tmp_path), "--text"],
         capture_output=True,
         env=environment(shell.home),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
@@ -589,7 +589,7 @@ def test_why_says_from_which_file_a_note_was_imported_and_when(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")  # the folder of a test has a long name
     alpha, beta = two_projects_with_the_same_headings(tmp_path)
-    shell.json("import", str(alpha), str(beta))
+    shell.json("import", "--yes", str(alpha), str(beta))
 
     _, out, _ = shell.run("why", "README / Install", "--text")
     _, shared, _ = shell.run("why", "README / Licence", "--text")

@@ -16,6 +16,7 @@ from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.containers import databases
 from scrubjay.importers import Parsed, SourceFormat, detect, parse
+from scrubjay.importers.parsing import millis
 from scrubjay.service.application import Application
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventType, Role, Scope, Trust
@@ -84,11 +85,17 @@ def test_claude_ais_messages_are_their_blocks_of_text() -> None:
 
     assert said(parsed) == [
         ("user", "What is WAL?"),
+        ("system", "my notes"),  # pasted: nobody said it
         ("assistant", "Write-ahead logging."),
         ("user", "Older messages have only this."),
     ]
-    assert [event.dedupe_key for event in parsed.events] == ["claude-ai:m1", "claude-ai:m2", "claude-ai:m3"]
-    assert dict(parsed.skipped) == {"attachment": 2, "other_block": 1, "thinking": 1}
+    assert [event.dedupe_key for event in parsed.events] == [
+        "claude-ai:m1",
+        "claude-ai:m1:attached:0",
+        "claude-ai:m2",
+        "claude-ai:m3",
+    ]
+    assert dict(parsed.skipped) == {"attachment": 1, "other_block": 1, "thinking": 1}
 
 
 def test_what_claude_ai_remembered_and_its_projects_are_notes_trusted_as_an_import() -> None:
@@ -129,9 +136,71 @@ def test_a_specstory_history_gives_the_turns_of_the_agents_session() -> None:
         1_795_165_200_000,
         1_795_165_204_000,
         1_795_165_209_000,
-        1_795_165_200_000,
+        1_795_165_209_000,  # its header has no time: it was said after the one above
     ]
     assert dict(parsed.skipped) == {"sidechain": 1, "thinking": 1, "tool_text": 1}
+
+
+CURSOR = """# Formatting
+_Exported on 9/1/2026 at 10:00:00 GMT+2 from Cursor (1.5.5)_
+
+---
+
+**User**
+
+We decided to indent with tabs.
+
+---
+
+Not with spaces.
+
+---
+
+**Cursor**
+
+Tabs it is.
+
+> **User** stands in a quote
+
+---
+
+**User**
+
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "when"),
+    [
+        ("9/1/2026 at 10:00:00 GMT+2", "2026-09-01T08:00:00Z"),
+        ("12/29/2025 at 3:57:23 PM GMT-3", "2025-12-29T18:57:23Z"),
+        ("4/1/2026 at 18:50:59 GMT+5:30", "2026-04-01T13:20:59Z"),
+        ("2025/12/16 at GMT+8 16:06:09", "2025-12-16T08:06:09Z"),
+        ("01/09/2026 at 10:00:00 GMT+2", None),  # day or month?
+        ("2025. 7. 6. at 18시 15분 42초 GMT+9", None),
+        ("13/41/2026 at 99:00:00", None),
+    ],
+)
+def test_a_chat_exported_from_cursor_is_a_talk(written: str, when: str | None) -> None:
+    data = CURSOR.replace("9/1/2026 at 10:00:00 GMT+2", written).encode()
+    parsed = parse("cursor_formatting.md", data)
+
+    assert (detect("x.md", data), parsed.format) == (SourceFormat.CURSOR, SourceFormat.CURSOR)
+    assert said(parsed) == [
+        ("user", "We decided to indent with tabs.\n\n---\n\nNot with spaces."),
+        ("assistant", "Tabs it is.\n\n> **User** stands in a quote"),
+    ]
+    assert {event.ts for event in parsed.events} == {None if when is None else millis(when)}
+    assert dict(parsed.skipped) == {"empty": 1}
+
+
+def test_a_chat_that_went_on_and_is_exported_again_gives_the_same_keys_for_what_it_had() -> None:
+    longer = CURSOR.replace("9/1/2026", "9/2/2026") + "\n**User**\n\nThanks.\n\n---\n"
+    before, after = parse("a.md", CURSOR.encode()).events, parse("b.md", longer.encode()).events
+
+    assert [event.dedupe_key for event in after[:2]] == [event.dedupe_key for event in before]
+    assert [event.text for event in after[2:]] == ["Thanks."]
 
 
 def test_an_aider_history_gives_what_the_person_typed_and_what_the_agent_said() -> None:

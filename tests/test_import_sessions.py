@@ -135,7 +135,7 @@ def test_geminis_rewinds_and_later_versions_of_a_record_are_followed() -> None:
 
     assert texts("s.jsonl", data) == ["one", "two", "four"]
     assert texts("s.jsonl", gemini(typed("1", "one"), {"$rewindTo": "unknown"}, typed("2", "two"))) == ["two"]
-    assert texts("s.jsonl", gemini(typed("1", "one"), {"$set": {"messages": [typed("2", "two")]}})) == ["two"]
+    assert texts("s.jsonl", gemini(typed("1", "one"), {"$set": {"messages": [typed("2", "two")]}})) == ["one", "two"]
 
 
 def test_what_gemini_shows_of_a_prompt_is_read_and_not_the_files_it_pulled_in() -> None:

@@ -202,7 +202,7 @@ def test_a_text_that_quotes_a_mark_stays_a_text(name: str, text: str, source: So
 
 
 def test_every_json_format_has_a_shape() -> None:
-    texts = {SourceFormat.AIDER, SourceFormat.MARKDOWN, SourceFormat.SPECSTORY, SourceFormat.TEXT}
+    texts = {SourceFormat.AIDER, SourceFormat.CURSOR, SourceFormat.MARKDOWN, SourceFormat.SPECSTORY, SourceFormat.TEXT}
 
     assert {source for source, _ in SHAPES} == set(SourceFormat) - texts
     assert {source for source, _ in (*DOCUMENTS.values(), *LINES.values())} == set(SourceFormat) - texts

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_a_circle_of_parents_ends() -> None:
         ({}, "<local-command-stdout>ok</local-command-stdout>", "command"),
         ({}, "<local-command-caveat>x</local-command-caveat>", "command"),
         ({}, "<task-notification>x</task-notification>", "command"),
-        ({}, "<bash-input>ls</bash-input>", "command"),
+        ({}, "<bash-stdout>ok</bash-stdout>", "command"),
         ({}, "Caveat: the messages below", "command"),
         ({}, "This session is being continued from a previous conversation", "command"),
         ({}, "[Request interrupted by user for tool use]", "interrupted"),
@@ -324,6 +325,48 @@ def test_a_vault_note_is_one_note_with_its_title_aliases_tags_and_date() -> None
     assert note.metadata["source"] == "kitchen/vault_note.md"
     assert note.metadata["tags"] == ["coffee", "kitchen"]
     assert note.metadata["frontmatter"] == {"type": "note"}
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "values"),
+    [
+        ('aliases: ["a, b", c]', "aliases", ["a, b", "c"]),
+        ("aliases: 'it''s'", "aliases", ["it's"]),
+        ('aliases: "a \\"quoted\\" word"', "aliases", ['a "quoted" word']),
+        ("aliases: Comment # x", "aliases", ["Comment"]),
+        ("aliases:\n  - a # one\n  - 'b: c'\n# a remark\nother: x", "aliases", ["a", "b: c"]),
+        ("aliases:\n- a\n- b", "aliases", ["a", "b"]),
+        ("aliases: >-\n  folded\n  text", "aliases", ["folded text"]),
+        ("aliases: a: b: [c", "aliases", ["a: b: [c"]),  # no YAML, but everybody knows what is meant
+        ("aliases: yes\ntitle: 1.10", "aliases", ["yes"]),
+        ("bad: [\naliases: a", "aliases", ["a"]),
+        ("aliases: &x [*x, a]", "aliases", ["&x [*x, a]"]),
+    ],
+)
+def test_frontmatter_is_read_as_yaml_and_a_fault_in_it_costs_no_more_than_its_key(
+    written: str, key: str, values: list[str]
+) -> None:
+    (note,) = parse("n.md", f"---\n{written}\n---\nText.\n".encode()).memories
+
+    assert list(getattr(note, key)) == values
+    assert note.content == "Text."
+
+
+def test_a_rule_at_the_beginning_is_no_note_and_a_second_frontmatter_no_text() -> None:
+    ruled = parse("n.md", b"---\n\n# One\n\nFirst.\n\n---\n\n## Two\n\nSecond.\n").memories
+    twice = parse("n.md", b"---\ntitle: A\n---\n\n---\ntitle: B\ntags: [x]\n---\nText.\n").memories
+    prose = parse("n.md", b"---\nHello there.\nAll is well.\n---\nText.\n").memories
+
+    assert [note.content for note in ruled] == ["First.\n\n---", "Second."]
+    assert [(note.name, note.content, note.metadata["tags"]) for note in twice] == [("A", "Text.", ["x"])]
+    assert "Hello there." in prose[0].content
+
+
+def test_a_bomb_in_frontmatter_does_not_go_off() -> None:
+    lines = ["a: &a [x, x]", *(f"{name}: &{name} [*{above}, *{above}]" for above, name in pairwise("abcdefghijklmnop"))]
+    (note,) = parse("n.md", ("---\n" + "\n".join(lines) + "\ndeep: " + "[" * 4_000 + "\n---\nText.").encode()).memories
+
+    assert note.content == "Text."
 
 
 def test_a_document_is_split_at_its_headings_and_not_in_code_fences() -> None:

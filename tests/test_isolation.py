@@ -140,6 +140,7 @@ READS: dict[str, Survey | ById | str] = {
                 "export",
                 "history",
                 "forgets",
+                "forget_all",
                 "trace",
                 "undo",
                 "resolve",

@@ -495,3 +495,60 @@ def test_an_export_through_the_daemon_is_whole(with_daemon: Path, tmp_path: Path
 
 def test_a_door_has_every_verb() -> None:
     assert all(local.known(name) is operation for name, operation in OPERATIONS.items())
+
+
+HOST = """
+import gc, json, locale, logging, os, signal, sys, threading, warnings
+import numpy  # it says which warnings to leave out, when it is imported
+
+def switches():
+    umask = os.umask(0)
+    os.umask(umask)
+    logging.getLogger("apscheduler.scheduler"), logging.getLogger("apscheduler.executors.default")
+    theirs = ("", "apscheduler", "apscheduler.scheduler", "apscheduler.executors.default", "httpx", "httpx2")
+    return {
+        "gc": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), gc.get_debug()),
+        "umask": umask,
+        "signals": {number.name: repr(signal.getsignal(number)) for number in signal.valid_signals()
+                    if isinstance(number, signal.Signals)},
+        "logging": {name: (logging.getLogger(name).level, len(logging.getLogger(name).handlers)) for name in theirs},
+        "disabled": logging.root.manager.disable,
+        "warnings": [repr(one) for one in warnings.filters],
+        "hooks": (sys.excepthook is sys.__excepthook__, threading.excepthook is threading.__excepthook__),
+        "switch interval": sys.getswitchinterval(),
+        "recursion": sys.getrecursionlimit(),
+        "folder": os.getcwd(),
+        "niceness": os.nice(0),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "environment": dict(os.environ),
+    }
+
+if sys.argv[2] == "off":
+    gc.disable()
+before = switches()
+from scrubjay import Memory
+path = sys.argv[1]
+with Memory(path) as memory:
+    memory.import_file(sys.argv[3], dry_run=True)
+    memory.import_file(sys.argv[3])
+    memory.add("We use Postgres 16.")
+    memory.recall("postgres")
+after = switches()
+print(json.dumps({name: [repr(before[name]), repr(after[name])] for name in before if before[name] != after[name]}))
+"""
+
+
+@pytest.mark.parametrize("collector", ["on", "off"])
+def test_memory_leaves_the_switches_of_the_program_that_uses_it_as_they_are(tmp_path: Path, collector: str) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("# Quay\n\nThe quay is closed on Sundays.\n", encoding="utf-8")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SCRUBJAY_HOME": str(tmp_path / "home")}
+    told = subprocess.run(
+        [sys.executable, "-c", HOST, str(tmp_path / "memory.db"), collector, str(note)],
+        env=environ | {"SCRUBJAY_MODEL": "none", "SCRUBJAY_PORT": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert json.loads(told.stdout) == {}

@@ -23,11 +23,13 @@ SESSIONLESS = Caller(principal=Principal.AGENT, agent="crow", project=PROJECT)
 
 
 def turn(text: str, at: int = 0, **more: Any) -> EventDraft:
-    return said(text, **({"ts": Millis(NOW + at * 1000), "project": PROJECT, "agent": "crow"} | more))
+    return said(
+        text, **({"ts": Millis(NOW - 364 * 86_400_000 + at * 1000), "project": PROJECT, "agent": "crow"} | more)
+    )
 
 
-def agent(text: str, at: int = 0) -> EventDraft:
-    return turn(text, at, type=EventType.ASSISTANT_STOP, role=Role.ASSISTANT, trust=Trust.AGENT)
+def agent(text: str, at: int = 0, **more: Any) -> EventDraft:
+    return turn(text, at, type=EventType.ASSISTANT_STOP, role=Role.ASSISTANT, trust=Trust.AGENT, **more)
 
 
 def tool(text: str, at: int = 0) -> EventDraft:
@@ -183,7 +185,7 @@ async def test_a_later_fact_ends_an_earlier_one_of_the_agent_and_against_the_per
         content="The test port of the crane server is 7070.", scope=Scope.PROJECT, resource_id=PROJECT
     )
     await service.call(PERSON, "add", persons)
-    await ingest(service, agent("The test port of the crane server is 7171.", 90))
+    await ingest(service, agent("The test port of the crane server is 7171.", 90, ts=None))
     waits = (await observed(service, "The test port of the crane server is 7171.")).entry.memory
     assert review_state(waits.review) is ReviewState.WAITING
 

@@ -18,7 +18,7 @@ from scrubjay.api.operations import OPERATIONS, Kind
 from scrubjay.transports.http.openapi import document
 from scrubjay.transports.http.routes import ROUTES, Route
 from scrubjay_shared.errors import KINDS
-from test_daemon import opened_client
+from test_daemon import AGENT_TOKEN, TOKEN, opened_client
 
 DOCUMENT: dict[str, Any] = json.loads(msgspec.json.encode(document("1.2.3")))
 UNARY = [route for route in ROUTES if OPERATIONS[route.operation].kind is Kind.UNARY]
@@ -187,6 +187,7 @@ TAKES_WHAT_A_TYPE_CANNOT_SAY = {
     "vault_init": "it makes a folder wherever the path says",
     "use_model": "the model must exist",
     "resolve": "the version must exist",
+    "forget_all": "exactly one of three is named",
     "settle": "it waits",
     "rebuild": "it takes a while",
 }
@@ -231,3 +232,52 @@ def test_a_request_that_the_document_allows_is_not_refused(client: TestClient, r
 )
 def test_a_whole_number_may_be_written_with_a_point(client: TestClient, path: str, body: dict[str, Any]) -> None:
     assert client.post(path, json=body).status_code in {200, 202}
+
+
+EXTREMES = (-1, 0, 1, 2**31, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**30, 0.5, -0.0, 1e308)
+
+
+def numeric(schema: dict[str, Any]) -> bool:
+    """Say whether a schema takes a number."""
+    return any(part.get("type") in {"integer", "number"} for part in walk(schema))
+
+
+@pytest.mark.parametrize(
+    "route", [r for r in UNARY if r.operation not in {"settle", "rebuild"}], ids=lambda r: r.operation
+)
+def test_no_number_of_a_request_however_large_or_small_makes_an_internal_error(
+    client: TestClient, route: Route
+) -> None:
+    event = {"agent": "a", "session_id": "s", "type": "user_message", "text": "We chose SQLite for the cart."}
+    said = client.post("/v1/events", json={"events": [event]}).json()["ids"][0]
+    memory = client.post("/v1/memories", json={"content": "The cart is stored in SQLite."}).json()["memory"]["id"]
+    operation = operation_of(route)
+    parameters = operation.get("parameters", [])
+    fields = body_schema(operation).get("properties", {}) if "requestBody" in operation else {}
+    broken: list[str] = []
+    for ref in (said, memory):
+        path = re.sub(r"\{\w+\}", ref, route.path)
+        required = {one["name"]: ref for one in parameters if one["in"] == "query" and one.get("required")}
+        needed = dict.fromkeys(body_schema(operation).get("required", []) if fields else [], ref)
+        for value in EXTREMES:
+            for one in parameters:
+                if one["in"] == "query" and numeric(one["schema"]):
+                    answer = client.request(route.method, path, params=required | {one["name"]: value})
+                    broken += [f"{one['name']}={value}: {answer.text}"] if answer.status_code >= 500 else []
+            for name, schema in fields.items():
+                if numeric(schema):
+                    answer = client.request(route.method, path, params=required, json=needed | {name: value})
+                    broken += [f"{name}={value}: {answer.text}"] if answer.status_code >= 500 else []
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("token", [TOKEN, AGENT_TOKEN])
+@pytest.mark.parametrize("path", ["/v1/memories"])
+def test_nobody_adds_a_memory_that_the_store_would_call_unsound(client: TestClient, token: str, path: str) -> None:
+    draft = {"content": "It was decided to use SQLite.", "kind": "observation"}
+
+    answer = client.post(path, json=draft, headers={"Authorization": f"Bearer {token}"})
+
+    assert answer.status_code == 400, answer.text
+    assert "nobody adds one" in answer.text

@@ -852,6 +852,7 @@ def judged(take: Callable[[], Any], refusal: type[Exception]) -> Any:
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 SECRETS = make.committed("keys.json")
+REFUSAL = make.committed("refusal.json")
 
 
 def hexed(*names: str) -> list[bytes]:
@@ -912,6 +913,15 @@ def test_a_token_is_asked_for_with_the_signature_that_the_specification_says() -
     nonce, message, signature = hexed("auth.nonce", "auth.message", "auth.signature")
 
     assert message == b"sjs/1/auth" + make.ACCOUNT + make.DEVICE + nonce + SECRETS["auth"]["origin"].encode()
+    assert second.verified(make.PUBLIC, message, signature)
+
+
+def test_a_refusal_is_signed_as_the_specification_says() -> None:
+    account_id, device, author, nonce, message, signature = (
+        bytes.fromhex(REFUSAL[name]) for name in ("account", "device", "author", "nonce", "message", "signature")
+    )
+
+    assert message == b"sjs/1/refuse" + account_id + device + author + nonce
     assert second.verified(make.PUBLIC, message, signature)
 
 

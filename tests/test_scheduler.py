@@ -531,7 +531,7 @@ async def test_a_job_of_the_night_waits_says_why_and_runs_once_when_the_moment_i
         await scheduler.stop()
 
 
-async def test_copies_of_the_last_nights_are_kept_and_forgetting_deletes_them(service: Application) -> None:
+async def test_copies_of_the_last_nights_are_kept_and_forgetting_for_good_blanks_them(service: Application) -> None:
     added = (await service.call(PERSON, "add", MemoryDraft(content="the gate code is 4711"))).memory
     for _ in range(NIGHT.backups + 1):
         assert (await service.scheduler.run("backup")).error is None
@@ -541,7 +541,8 @@ async def test_copies_of_the_last_nights_are_kept_and_forgetting_deletes_them(se
     assert all(copy.stat().st_mode & 0o077 == 0 and b"4711" in copy.read_bytes() for copy in copies)
 
     await service.call(PERSON, "forget", api.ForgetRequest(ref=added.id))
-    assert nightly_copies(service.store.path) == []
+    assert nightly_copies(service.store.path) == copies
+    assert all(b"4711" not in copy.read_bytes() for copy in copies)
     assert (await service.scheduler.run("backup")).error is None
     assert all(b"4711" not in copy.read_bytes() for copy in nightly_copies(service.store.path))
 

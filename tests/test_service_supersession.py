@@ -18,7 +18,11 @@ from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError
 from scrubjay_shared.records import Memory, MemoryDraft, Scope, Trust
-from service_calls import NOW, Opener, get, ingest, listed, recalled, said
+from service_calls import NOW as SOON
+from service_calls import Opener, get, ingest, listed, recalled, said
+
+NOW = Millis(SOON - 364 * 86_400_000)
+"""In the past: what is dated in the future has no time."""
 
 pytestmark = pytest.mark.anyio
 

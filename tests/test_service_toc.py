@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 import random
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from hypothesis import strategies as st
 
 from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
+from scrubjay.jobs.toc import TableOfContents
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
 from scrubjay.store import Queries
@@ -72,6 +77,38 @@ async def toc(service: Application, node: str | None = None, caller: Caller = PE
 def contents(q: Queries) -> dict[str, list[tuple[Any, ...]]]:
     """Return all that the table of contents holds, to the byte."""
     return {table: q.fetch(f"select * from {table} order by 1, 2, 3") for table in ("toc_segment", "toc_period")}
+
+
+@pytest.mark.parametrize(("asked", "waits"), [(0.0, True), (math.inf, False)], ids=["without a pause", "never"])
+async def test_each_step_waits_for_questions_but_not_for_ever(service: Application, asked: float, waits: bool) -> None:  # noqa: FBT001
+    await weeks(service)
+    policy = replace(DEFAULT, toc=replace(DEFAULT.toc, step_sessions=4, way_seconds=0.2))
+    toc = TableOfContents(service.store, policy, asyncio.Event(), quiet_seconds=lambda: asked)
+    began = time.monotonic()
+    steps = await toc.run()
+
+    assert steps > 3
+    assert await toc.pending() == 0
+    assert (time.monotonic() - began >= 0.2 * steps) is waits
+
+
+async def test_it_goes_on_when_nobody_has_asked_for_a_moment(service: Application) -> None:
+    await weeks(service)
+    policy = replace(DEFAULT, toc=replace(DEFAULT.toc, way_seconds=600.0, asked_seconds=0.2))
+    asked = time.monotonic()
+    toc = TableOfContents(service.store, policy, asyncio.Event(), quiet_seconds=lambda: time.monotonic() - asked)
+
+    assert await asyncio.wait_for(toc.run(), 60)
+    assert time.monotonic() - asked >= 0.2
+
+
+async def test_who_waits_for_it_does_not_wait_for_questions_to_end(service: Application) -> None:
+    await weeks(service)
+    policy = replace(DEFAULT, toc=replace(DEFAULT.toc, way_seconds=600.0))
+    toc = TableOfContents(service.store, policy, asyncio.Event(), quiet_seconds=lambda: 0.0)
+
+    assert await asyncio.wait_for(toc.finish(), 60)
+    assert await toc.pending() == 0
 
 
 async def test_the_walk_from_a_year_to_what_was_said(service: Application) -> None:

@@ -28,7 +28,7 @@ from scrubjay.api.caller import PERSON
 from scrubjay.ingest import intake
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
-from scrubjay.store import Transaction, check, checksums, file, find_damage, rows, snapshots
+from scrubjay.store import Transaction, automatic_copies, check, checksums, file, find_damage, rows
 from scrubjay.store.file import Migration
 from scrubjay_io.sqlite import driver
 from scrubjay_shared import ops
@@ -308,7 +308,7 @@ async def test_a_failing_migration_leaves_the_file_byte_for_byte_and_a_copy(open
         file.prepare(store_path, [*file.migrations(), replace(BROKEN, version=LAST + 1)], never)
 
     assert store_path.read_bytes() == before
-    (copy,) = snapshots(store_path)
+    (copy,) = automatic_copies(store_path)
     assert check(copy) == []
 
 

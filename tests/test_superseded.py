@@ -35,7 +35,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 async def written(device: Device) -> bytes:
     """Return all bytes of a device's files."""
-    await device.store.drop_copies()
+    await device.store.drop_traces()
     return b"".join(one.read_bytes() for one in device.path.parent.iterdir() if one.is_file())
 
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import msgspec
@@ -35,13 +35,13 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_shared.ops import Field, OpType, encode_wire
 from scrubjay_shared.records import Layer, Memory, Trust
-from scrubjay_shared.wire import RECOVERY_TARGET, Wrap
+from scrubjay_shared.wire import RECOVERY_TARGET, Enrolment, Wrap
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices, account_scopes, limited_devices, pairing, recovery, rotation
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.confinement import confined
+from scrubjay_sync.confinement import Outsider, confined
 from scrubjay_sync.engine import validation
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, signer
@@ -78,9 +78,11 @@ async def test_an_account_that_the_server_made_with_ones_public_recovery_keys_is
         account_log.replay(false.entries)
     machine = await world.machine(network=server)
 
-    with pytest.raises(BadSignatureError):
+    with pytest.raises(BadSignatureError, match="is not that of your account") as refused:
         await (await world.log_in(machine, "new")).recover(world.code)
 
+    assert "do not trust that server" in refused.value.hint
+    assert "scrubjay sync" not in refused.value.hint, "nobody is logged in here"
     assert await machine.vault.load() is None
     assert server.appended == []
     # The real service does not keep such an account for anybody else either.
@@ -209,6 +211,7 @@ async def test_a_code_made_without_the_old_one_counts_after_a_week_and_is_told_b
     await world.settle()
     assert owner.member.state.rsk == world.code.rsk
     assert any("counts after seven days" in one for one in await other.changes())
+    await other.store.write(lambda tx: tx.replication.acknowledge())
     world.time += 3_600_000
     await world.settle()
 
@@ -581,7 +584,7 @@ async def test_a_limited_device_speaks_as_an_agent_and_names_things_of_its_scope
     await runner.owner.rename(taken, "deploy-steps")
 
     found = await runner.memory(entity)
-    assert (found.content, found.trust, found.layer) == ("deploy as I say", Trust.AGENT, Layer.ACTIVE)
+    assert (found.content, found.trust, found.layer) == ("deploy as I say", Trust.AGENT, Layer.ARCHIVE)
     assert found.name == "ci/deploy-steps"
     assert (await runner.memory(taken)).name == "deploy-steps"
     second = ulid(runner)
@@ -649,11 +652,79 @@ async def test_a_device_whose_clock_is_off_syncs_while_a_recovery_code_waits(wor
     )
     await one.note("words")
     await one.sync()
+    await ahead.sync()
+    await ahead.store.write(lambda tx: tx.replication.acknowledge())
 
     done = await ahead.sync()
 
     assert (done.synced, await ahead.contents()) == (True, ["words"])
     assert "invalid" in await ahead.alarms()
+
+
+async def test_a_code_that_waited_counts_once_somebody_has_acknowledged_that_it_was_asked_for(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await recovery.replace_recovery(
+        one.member, one.machine.cloud, EVIL, old=None, now=one.now, entropy=one.machine.entropy
+    )
+    await world.settle(one, two)
+    world.time += 2 * WEEK_MS
+    late = await world.device()
+    await world.settle(one, two, late)
+    assert {device.member.state.rsk for device in (one, two, late)} == {world.code.rsk}, "nobody has looked"
+
+    await two.store.write(lambda tx: tx.replication.acknowledge())
+    await two.sync()
+    await one.sync()
+
+    assert one.member.state.rsk == EVIL.rsk
+
+
+async def test_a_run_answers_one_machine_however_many_the_server_shows(world: World) -> None:
+    """Each answer is a guess at the words: a server that shows another machine at each look had sixty in a run."""
+    owner = await world.device()
+    answered = 0
+
+    class Showing:
+        account: Any
+        shown: Any
+
+        async def answer(self, _: bytes, given: Any) -> Any:
+            nonlocal answered
+            answered += 1
+            return replace(self.shown, answer=given.nonce, answer_head=given.head)
+
+    server = Showing()
+    server.account = server
+
+    def asking() -> Enrolment:
+        keys, nonce, device = (
+            DeviceKeys.new(world.random.randbytes),
+            world.random.randbytes(32),
+            world.random.randbytes(16),
+        )
+        commitment = pairing_commitment(nonce, device, keys.sign_pub, keys.wrap_pub)
+        return Enrolment(
+            id=bytes(16),
+            device=device,
+            sign_pub=keys.sign_pub,
+            wrap_pub=keys.wrap_pub,
+            commitment=commitment,
+            approved=False,
+            expires=1 << 50,
+        )
+
+    first = server.shown = asking()
+    await pairing.answer(owner.member, cast("Any", server), first)
+    await pairing.answer(owner.member, cast("Any", server), first)
+    for _ in range(5):
+        server.shown = asking()
+        with pytest.raises(ConflictError, match="another machine asks now"):
+            await pairing.answer(owner.member, cast("Any", server), server.shown)
+    assert answered == 2
+
+    await pairing.answer(owner.member, cast("Any", server), server.shown, anew=True)
+    with pytest.raises(ConflictError):
+        await pairing.answer(owner.member, cast("Any", server), first)
 
 
 async def test_an_id_that_a_limited_device_named_first_lives_where_a_full_device_writes_it(
@@ -718,6 +789,7 @@ def ulid(runner: Runner) -> str:
 @settings(max_examples=60, deadline=None)
 @given(name=st.text("abc/~", min_size=1, max_size=6), trust=st.sampled_from([*Trust, "divine", None]))
 def test_what_was_confined_once_stays_as_it_is(name: str, trust: str | None) -> None:
+    by = Outsider(name="ci", id="0badc0de", projects=("proj_ci",))
     fields: dict[int, Any] = {Field.CONTENT: "x", Field.NAME: name}
     if trust is not None:
         fields[Field.TRUST] = str(trust)
@@ -726,10 +798,10 @@ def test_what_was_confined_once_stays_as_it_is(name: str, trust: str | None) -> 
         (OpType.CLAIM, {1: bytes(16), 2: name}),
     ):
         data = encode_wire((int(kind), 1, bytes(16), 1 << 20, dict(body)))
-        once = confined(data, device="00" * 16, seq=1, scope="ci")
+        once = confined(data, device="00" * 16, seq=1, by=by)
         if once is None:
             continue
-        assert confined(once, device="00" * 16, seq=1, scope="ci") == once
+        assert confined(once, device="00" * 16, seq=1, by=by) == once
         said = ops.read(once, device="00" * 16, seq=1)[4]
         assert (said[2] if kind == OpType.CLAIM else said[2][Field.NAME]).startswith("ci/")
         if kind == OpType.MEMORY:

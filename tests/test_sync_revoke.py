@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import httpx2
+import msgspec
 import pytest
 
+from scrubjay_shared import wire
 from scrubjay_shared.errors import ConflictError, RevokedError, UnavailableError
 from scrubjay_sync import packing
 from scrubjay_sync.account import account_devices
@@ -112,14 +114,16 @@ async def test_a_revocation_that_ends_half_way_lapses_or_is_finished(world: Worl
 
     one.network.fault = cut_off
     ends = await revocation.verified_ends(one.engine.context, two.member.device)
-    for _ in range(2):
+    for again in (False, True):
         with pytest.raises(UnavailableError):
             await account_devices.revoke(
                 one.member, one.machine.cloud, two.member.device, ends=ends, entropy=world.random.randbytes
             )
-        with pytest.raises(UnavailableError, match="about to shut this one out"):
-            await two.sync()
-        world.time += 16 * 60_000
+        if not again:  # once: what no entry followed is not asked for again
+            await two.note("waits")
+            with pytest.raises(UnavailableError, match="about to shut this one out"):
+                await two.sync()
+            world.time += 16 * 60_000
         assert (await two.sync()).synced
 
     one.network.fault = None
@@ -160,3 +164,89 @@ async def test_what_a_server_lost_before_it_was_read_is_waited_for_until_its_dev
     after = await three.sync()
     assert (after.synced, after.errors) == (True, ())
     assert await three.contents() == ["still there"]
+
+
+async def test_whom_a_thief_keeps_out_is_told_by_whom_and_revokes_the_thief(world: World) -> None:
+    """The attack: whoever has a device of mine keeps every other one from syncing, again and again."""
+    one, two, thief = await world.device(), await world.device(), await world.device()
+    await world.settle()
+    await thief.note("of the thief's, which counts")
+    await thief.sync()
+    for kept_out in (one, two):
+        await thief.machine.cloud.account.delete_device(kept_out.member.device)
+    for kept_out in (one, two):
+        await kept_out.note("waits")
+        for _ in range(2):
+            with pytest.raises(UnavailableError, match="about to shut this one out"):
+                await kept_out.sync()
+    author = thief.member.device.hex()[:8]
+    for device in (one, two):
+        alarms = await device.store.read(lambda q: q.replication.alarms())
+        told = [alarm for alarm in alarms if "was kept from sending" in alarm.message]
+        assert {alarm.code for alarm in told} == {"account_changed"}
+        assert all(author in alarm.message and f"devices revoke {author}" in alarm.hint for alarm in told)
+        assert any(device.member.device.hex()[:8] in alarm.message for alarm in told)
+        await device.engine.acknowledge()
+        with pytest.raises(UnavailableError):
+            await device.sync()
+        assert await device.store.read(lambda q: q.replication.alarms()) == []  # told once
+    assert await thief.store.read(lambda q: q.replication.alarms()) == []
+
+    ends = await revocation.verified_ends(one.engine.context, thief.member.device)
+    await account_devices.revoke(
+        one.member, one.machine.cloud, thief.member.device, ends=ends, entropy=world.random.randbytes
+    )
+
+    for device in (one, two):
+        assert (await device.sync()).synced
+    for device in (one, two):
+        await device.sync()
+        assert sorted(await device.contents()) == ["of the thief's, which counts", "waits", "waits"]
+    with pytest.raises(RevokedError):
+        await thief.sync()
+
+
+async def test_who_was_away_is_told_of_a_refusal_that_lapsed_and_of_none_that_nobody_signed(world: World) -> None:
+    one, two, thief = await world.device(), await world.device(), await world.device()
+    await world.settle()
+    await thief.machine.cloud.account.delete_device(one.member.device)
+    world.time += 16 * 60_000
+
+    async def forged(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        response = await answer()
+        if request.url.path != "/v1/refusals":
+            return response
+        known = wire.read(response.content, wire.Refusals).refusals
+        lies = [replace(known[0], device=two.member.device), replace(known[0], author=two.member.device)]
+        headers = {key: value for key, value in response.headers.items() if key.startswith("scrubjay-")}
+        return httpx2.Response(
+            200, headers=headers, content=msgspec.json.encode(wire.Refusals(refusals=(*lies, *known)))
+        )
+
+    two.network.fault = forged
+    assert (await two.sync()).synced
+    alarms = [alarm for alarm in await two.store.read(lambda q: q.replication.alarms()) if "kept from" in alarm.message]
+    assert [one.member.device.hex()[:8] in alarm.message for alarm in alarms] == [True]
+    assert (await one.sync()).synced
+
+
+async def test_an_older_server_refuses_without_a_signature_and_tells_of_nobody(world: World) -> None:
+    one, two = await world.device(), await world.device()
+    await world.settle()
+
+    async def older(request: httpx2.Request, answer: Answer) -> httpx2.Response:
+        if request.url.path == "/v1/refusals":
+            return httpx2.Response(404, json={"code": "not_found"})
+        response = await answer()
+        if request.url.path == "/v1/log":
+            response.headers["Scrubjay-Refused"] = "9999999999999"
+        return response
+
+    one.network.fault = older
+    assert (await one.sync()).synced
+    ends = await revocation.verified_ends(one.engine.context, two.member.device)
+    await account_devices.revoke(
+        one.member, one.machine.cloud, two.member.device, ends=ends, entropy=world.random.randbytes
+    )
+    with pytest.raises(RevokedError):
+        await two.sync()

@@ -69,7 +69,7 @@ async def test_what_others_write_counts_as_an_agents_under_the_teams_names(peopl
     layers = await bob.store.read(lambda q: q.fetch("select layer from memory where id = ?", (written,)))
     names = await bob.store.read(lambda q: q.fetch("select name from name where memory_id = ?", (written,)))
     assert await shown(bob) == {"I always review before lunch": "agent"}
-    assert layers == [("active",)]
+    assert layers == [("archive",)]
     assert names == [("core/reviews",)]
     assert await shown(ann) == {"I always review before lunch": "user"}
 

@@ -275,7 +275,9 @@ async def refuses_home(people: People) -> None:
     def work(tx: Any) -> None:
         from scrubjay.store import MemoryWrite  # noqa: PLC0415
 
-        tx.memories.write([MemoryWrite(memory_id=private, fields={1: "not yours", 14: 1})])
+        tx.memories.write(
+            [MemoryWrite(memory_id=private, fields={1: "not yours", 4: "project", 5: "proj_team", 14: 1})]
+        )
         tx.replication.place({private: team})
 
     await bob.store.write(work)

@@ -46,7 +46,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BASELINE = CHECKOUT / "bench" / "baseline.json"
 PAGE = CHECKOUT / "docs" / "benchmarks.md"
 FAILED = 1
-LONGEST = ("scale-1m", "bootstrap-1m", "event-loop")  # up to half an hour: measured when they are named
+# Up to half an hour: measured when they are named.
+LONGEST = ("scale-1m", "bootstrap-1m", "event-loop", "import-growth")
 
 
 def _synced(module: str, **options: str) -> Callable[[Plan], list[Figure]]:
@@ -73,6 +74,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
     "event-loop": ("The event loop with texts of 8 MB", event_loop.measure),
     "footprint": ("Memory and processor time of the daemon", footprint.measure),
     "import": ("Importing", importing.measure),
+    "import-growth": ("Importing 1,000 and 13,000 memories", importing.measure_growth),
     "start": ("Cold start", starting.measure),
     "hooks": ("Hooks", hooks.measure),
     "quality": ("Quality on the shipped sample", quality.measure),

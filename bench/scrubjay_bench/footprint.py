@@ -13,6 +13,10 @@ from scrubjay_bench.plan import Plan
 
 WINDOW_SECONDS = 5  # one round of watching; five make the 25 seconds that an idle figure is taken over
 SETTLE_SECONDS = 3  # after a start, until its first jobs have looked around
+LOOK_SECONDS = 0.1
+RESTS_SECONDS = 0.02  # of processor time in as many seconds: two ticks
+LONGEST_SECONDS = 1_800  # a million items on a busy machine
+WAITED_FOR = frozenset({"compact", "learn", "embed", "toc"})
 EMPTY_MB = 80
 
 STATES = {
@@ -38,9 +42,26 @@ def measure(plan: Plan) -> list[Figure]:
     ]
 
 
+def settle(daemon: Daemon) -> None:
+    """Wait until a daemon has done what waited when it started: a store that was just filled has no contents."""
+    time.sleep(SETTLE_SECONDS)
+    until = time.monotonic() + LONGEST_SECONDS
+    with daemon.client() as client:
+        while time.monotonic() < until:
+            before = daemon.cpu_seconds()
+            time.sleep(SETTLE_SECONDS)
+            spent = daemon.cpu_seconds() - before
+            if spent <= RESTS_SECONDS and not any(
+                job["name"] in WAITED_FOR and (job["running"] or job["pending"])
+                for job in client.call("GET", "/v1/jobs")["jobs"]
+            ):
+                return
+    raise AssertionError(f"the daemon still works after {LONGEST_SECONDS} seconds")
+
+
 def watch(rounds: Rounds, state: str, daemon: Daemon, count: int) -> None:
     """Note memory and processor time of some windows at rest."""
-    time.sleep(SETTLE_SECONDS)
+    settle(daemon)
     for _ in range(count):
         window(rounds, state, daemon, lambda: time.sleep(WINDOW_SECONDS))
 

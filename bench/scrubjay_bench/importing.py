@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,6 +19,17 @@ from scrubjay_bench.floors import BareTable
 from scrubjay_bench.plan import Plan
 
 LOOK_SECONDS = 0.05
+SEED = 5
+GROWTH = (1_000, 13_000)
+"""Memories of one file, and of one that has thirteen times as many."""
+GROWTH_GOAL = 15
+SAID = (
+    "The user prefers {} to {} for {}",
+    "The user works on {} with {} and {}",
+    "The user told {} about {} in {}",
+    "The {} of the user is {} near {}",
+)
+SYLLABLES = tuple(f"{consonant}{vowel}{last}" for consonant in "bdfgklmnprst" for vowel in "aeiou" for last in "nr")
 CONVERSATION = "conv-26"
 """The one that is also embedded each round: embedding all ten would take minutes."""
 
@@ -44,6 +57,40 @@ def measure(plan: Plan) -> list[Figure]:
                 rounds.add("import.all.learned", counts["all"] / (time.perf_counter() - began))
             _floor(rounds, plan.locomo, folder / f"bare-{number}.db")
     return _figures(rounds, counts)
+
+
+def measure_growth(plan: Plan) -> list[Figure]:
+    """Measure how processor time grows with the memories of one file; a minute or two."""
+    rounds = Rounds()
+    with daemons.scratch(plan.scratch) as folder:
+        for number in range(plan.rounds):
+            for count in GROWTH:
+                with _fresh(plan, folder / f"{count}-{number}", "none") as daemon, daemon.client() as client:
+                    before = daemon.cpu_seconds()
+                    query = {"name": "graph.jsonl", "format": "mcp-memory"}
+                    client.call("POST", "/v1/import", _graph(count), query)
+                    rounds.add(f"import.{count}", daemon.cpu_seconds() - before)
+            few, many = (rounds.values(f"import.{count}")[-1] for count in GROWTH)
+            rounds.add("import.growth", many / few)
+    few, many = GROWTH
+    return [
+        *(
+            rounds.figure(f"import.{count}", f"the daemon's processor time for {count:,} memories", "s", samples=1)
+            for count in GROWTH
+        ),
+        rounds.figure("import.growth", f"{many:,} memories, × those of {few:,}", "×", samples=1, goal=GROWTH_GOAL),
+    ]
+
+
+def _graph(memories: int) -> bytes:
+    """Return a graph of other programs' memory: all that is said begins alike, as facts about one person do."""
+    draw = random.Random(SEED)
+    names = [f"{first}{second}{n}" for n, (first, second) in enumerate(itertools.product(SYLLABLES, SYLLABLES))]
+    lines = []
+    for n in range(memories // (len(SAID) + 1)):  # what each is about is a memory as well
+        said = [one.format(*draw.sample(names, 3)) for one in SAID]
+        lines.append({"type": "entity", "name": f"topic {n}", "entityType": "topic", "observations": said})
+    return "\n".join(map(json.dumps, lines)).encode()
 
 
 def _figures(rounds: Rounds, counts: dict[str, int]) -> list[Figure]:

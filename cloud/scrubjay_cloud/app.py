@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from scrubjay_cloud import accounts, devices, lanes, search, teams
 from scrubjay_cloud.admission import admitted
@@ -24,8 +24,8 @@ from scrubjay_cloud.bodies import BodyStore
 from scrubjay_cloud.database.port import Database
 from scrubjay_cloud.decoding import path_ids, query_fields
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Caller, Endpoint, Takes
-from scrubjay_cloud.guard import ACCOUNT, ADDRESS, REQUEST_ID, ROUTE, Guard
-from scrubjay_cloud.limits import Limits
+from scrubjay_cloud.guard import ACCOUNT, ADDRESS, PROVED, REQUEST_ID, ROUTE, Guard
+from scrubjay_cloud.limits import Limits, network_of
 from scrubjay_cloud.litestream import Condition, as_record
 from scrubjay_cloud.materialise import Offload
 from scrubjay_cloud.materialise_queue import MaterialiseQueue
@@ -35,10 +35,11 @@ from scrubjay_cloud.policy import DEFAULT, CloudPolicy
 from scrubjay_cloud.problem import problem
 from scrubjay_cloud.service import Bodies, Service
 from scrubjay_cloud.settings import Settings
-from scrubjay_io.bodies import bounded_body
+from scrubjay_cloud.turns import Turns
+from scrubjay_io.bodies import bounded
 from scrubjay_shared import wire
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import InvalidError, NotFoundError
+from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
 from scrubjay_shared.wire import MEDIA, PROTOCOL, Caps
 
 JSON = "application/json"
@@ -89,12 +90,14 @@ def create_app(
     policy: CloudPolicy = DEFAULT,
     offload: Offload = asyncio.to_thread,
     condition: Callable[[], Condition] | None = None,
+    problem_now: Callable[[], str] | None = None,
     body_store: BodyStore | None = None,
 ) -> Starlette:
     """Return the ASGI app over an open database; opening and closing that is the caller's.
 
     `now` is the clock in UTC milliseconds, which answers carry as `Date` too; `entropy` gives random bytes; `offload`
-    runs what costs CPU away from the event loop; `condition` says how the replica does, for /readyz;
+    runs what costs CPU away from the event loop; `condition` says how the replica does, and `problem_now` why nothing
+    can be written ("" while it can), for /readyz;
     `body_store` is where the bodies of large objects stand, None for the database.
     `app.state.service` is the `Service`: call its `stop` before anything else when the process is to end, so that
     nobody who waits for news holds it up.
@@ -114,8 +117,9 @@ def create_app(
         limits=Limits(database, now=now, key=secret),
         notifier=Notifier(database, policy, sender=entropy(8).hex() if database.channel else ""),
         materialising=MaterialiseQueue(database, policy.search, offload=offload),
-        bodies=Bodies(policy.bodies_bytes),
-        hashing=asyncio.Semaphore(policy.hash_at_once),
+        bodies=Bodies(policy.bodies_bytes, policy.bodies_share),
+        sign_ups=Bodies(policy.sign_up_bytes, policy.sign_up_share),
+        hashing=Turns(policy.turns),
         body_store=body_store,
     )
 
@@ -125,10 +129,13 @@ def create_app(
 
     async def readyz(request: Request) -> Response:
         request.scope[ROUTE] = "/readyz"
-        if service.ready:
+        why = "the service is stopping" if not service.ready else problem_now() if problem_now is not None else ""
+        if not why:
             await database.read(lambda tx: tx.row("select 1"))
-        replica = {} if condition is None else {"replica": as_record(condition())}
-        return _json({"ready": service.ready} | replica, status=200 if service.ready else 503)
+        said: dict[str, Any] = {"ready": not why} | ({"problem": why} if why else {})
+        if condition is not None:
+            said["replica"] = as_record(condition())
+        return _json(said, status=503 if why else 200)
 
     @cache
     def described() -> bytes:
@@ -186,39 +193,70 @@ class _PathEndpoints:
         scope[ROUTE] = endpoint.path
         who = None
         if endpoint.admits is not Admits.ANYONE:
-            who = await admitted(service, request.headers.get("authorization", ""), endpoint.admits)
+            who = await admitted(
+                service, request.headers.get("authorization", ""), endpoint.admits, refused=endpoint.refused
+            )
             scope[ACCOUNT] = who.account.hex()[:8]
-            await service.limits.spend(endpoint.limit, who.account, getattr(service.policy.limits, endpoint.limit))
+            whose = who.spends_as if endpoint.refused else who.account
+            await service.limits.spend(endpoint.limit, whose, getattr(service.policy.limits, endpoint.limit))
         path, query = path_ids(request.path_params), query_fields(endpoint, scope["query_string"])
-        with service.bodies.held(_most(service, request, endpoint)):
-            body = await _body(service, request, endpoint, who)
+        if who is not None and PROVED in scope:
+            scope[PROVED]()
+        with _held(service, scope[ADDRESS], endpoint, who) as count:
+            body = await _body(service, request, endpoint, who, count)
             call = Call(
                 request_id=scope[REQUEST_ID], address=scope[ADDRESS], path=path, query=query, body=body, who=who
             )
             return _response(endpoint, await endpoint.handler(service, call))
 
 
-def _most(service: Service, request: Request, endpoint: Endpoint) -> int:
-    """Return how many bytes a request's body may come to: what its headers say of it, where they say it."""
-    most = {
-        Takes.NOTHING: 0,
-        Takes.JSON: service.policy.max_json_bytes,
-        Takes.OBJECTS: service.policy.max_body_bytes,
-    }[endpoint.takes]
-    declared = request.headers.get("content-length", "")
-    return min(most, int(declared[:9])) if declared.isascii() and declared.isdecimal() else most
+def _held(
+    service: Service, address: bytes, endpoint: Endpoint, who: Caller | None
+) -> AbstractContextManager[Callable[[int], None]]:
+    """Return what counts a request's body: by account, and a sign-up by network. A small one is not counted."""
+    if who is not None:
+        return service.bodies.held(who.account)
+    if _most(service.policy, endpoint) > service.policy.max_open_bytes:
+        return service.sign_ups.held(network_of(address))
+    return nullcontext(lambda _: None)
 
 
-async def _body(service: Service, request: Request, endpoint: Endpoint, who: Caller | None) -> Any:
+def _most(policy: CloudPolicy, endpoint: Endpoint) -> int:
+    """Return how many bytes a request's body may have."""
+    if endpoint.most:
+        return int(getattr(policy, endpoint.most))
+    if endpoint.admits is Admits.ANYONE:
+        return policy.max_open_bytes
+    return policy.max_json_bytes if endpoint.takes is Takes.JSON else policy.max_body_bytes
+
+
+async def _body(
+    service: Service, request: Request, endpoint: Endpoint, who: Caller | None, count: Callable[[int], None]
+) -> Any:
     if endpoint.takes is Takes.NOTHING:
         return None
-    if endpoint.takes is Takes.JSON:
-        body = await bounded_body(request, service.policy.max_json_bytes)
-        return wire.read(body, endpoint.record or object)
-    body = await bounded_body(request, service.policy.max_body_bytes)
-    if who is not None:
-        await service.limits.spend("traffic", who.account, service.policy.limits.traffic, len(body))
-    return body
+    policy, began, size = service.policy, asyncio.get_running_loop().time(), 0
+
+    async def receive() -> Message:
+        """Return the next piece, counted; raise UnavailableError where it comes too slowly, or there is no room."""
+        nonlocal size
+        due = began + (policy.open_body_s if who is None else policy.body_s + size / policy.body_rate)
+        try:
+            async with asyncio.timeout_at(due):
+                message = await request.receive()
+        except TimeoutError as error:
+            raise UnavailableError("the body of the request came too slowly", hint="try again") from error
+        came = len(message.get("body", b""))
+        count(came)
+        size += came
+        return message
+
+    body = await bounded(receive, request.headers.get("content-length", ""), _most(policy, endpoint))
+    if endpoint.takes is Takes.OBJECTS:
+        if who is not None:
+            await service.limits.spend("traffic", who.account, policy.limits.traffic, len(body))
+        return body
+    return None if endpoint.optional and not body else wire.read(body, endpoint.record or object)
 
 
 def _response(endpoint: Endpoint, answer: Answer) -> Response:

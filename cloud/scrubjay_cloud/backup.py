@@ -17,6 +17,7 @@ from pathlib import Path
 from scrubjay_cloud.database.port import Database
 from scrubjay_cloud.policy import OperationsPolicy
 from scrubjay_cloud.restore import CHECKSUM, digest
+from scrubjay_io.sqlite import side_files
 from scrubjay_shared.clock import Millis
 
 _NAME = re.compile(r"server-(\d{8}T\d{6}Z)\.db")
@@ -58,7 +59,8 @@ async def back_up(database: Database, folder: Path, policy: OperationsPolicy, *,
         await database.copy_to(part)
         sha256 = await asyncio.to_thread(_finished, part, path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        for left in (part, *side_files(part)):
+            left.unlink(missing_ok=True)
         raise
     removed = await asyncio.to_thread(_thinned, folder, policy, at)
     return BackedUp(
@@ -72,7 +74,7 @@ async def back_up(database: Database, folder: Path, policy: OperationsPolicy, *,
 
 def _prepared(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for left in folder.glob(f"server-*.db{_UNFINISHED}"):  # by one that was killed
+    for left in folder.glob(f"server-*.db{_UNFINISHED}*"):  # by one that was killed
         left.unlink(missing_ok=True)
 
 

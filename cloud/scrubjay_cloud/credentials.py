@@ -7,8 +7,7 @@ import hashlib
 import hmac
 import unicodedata
 
-from cryptography.exceptions import InvalidSignature, InvalidTag
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
@@ -124,15 +123,6 @@ def totp_step(secret: bytes, code: str, now: Millis, last: int) -> int | None:
         if step > last and hmac.compare_digest(totp(secret, step).encode(), code.encode()):
             return step
     return None
-
-
-def is_signed(key: bytes, signature: bytes, message: bytes) -> bool:
-    """Say whether an Ed25519 signature holds."""
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
 
 
 def nonce(key: bytes, device: bytes, now: Millis, random: bytes) -> bytes:

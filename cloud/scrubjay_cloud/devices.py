@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.accounts.networks import network_hash, note_network
 from scrubjay_cloud.accounts.wraps import check_wrap, store_wrap
 from scrubjay_cloud.admission import DEVICE_TOKEN
 from scrubjay_cloud.challenges import answer_once
-from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, is_signed, nonce, token_hash, token_text
+from scrubjay_cloud.credentials import NONCE_RANDOM_BYTES, check_nonce, nonce, token_hash, token_text
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.decoding import hex_id
 from scrubjay_cloud.endpoint import Admits, Answer, Call, Endpoint, Query, Takes
-from scrubjay_cloud.refusals import device_refused, device_revoked
+from scrubjay_cloud.refusals import device_revoked
 from scrubjay_cloud.service import Service
 from scrubjay_shared.account import is_wrap_pub
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    BadSignatureError,
     ConflictError,
     DeniedError,
     InvalidError,
@@ -26,6 +28,7 @@ from scrubjay_shared.errors import (
     TooManyError,
     UnauthenticatedError,
 )
+from scrubjay_shared.signatures import is_signed
 from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     Challenge,
@@ -34,17 +37,23 @@ from scrubjay_shared.wire import (
     Enrolments,
     PairingAnswer,
     PairingReveal,
+    Refusal,
+    Refusals,
+    RefuseDevice,
     Token,
     TokenRequest,
     Wrap,
     Wraps,
     auth_message,
+    refusal_message,
 )
 
 ID_BYTES = 16
 SIGN_PUB_BYTES = 32
 HASH_BYTES = 32
 MAX_ORIGIN = 256  # characters
+SHOWN_REFUSALS = 100
+"""The newest: an account has a hundred devices at most, and nobody refuses all of them for a good reason."""
 
 _ENROLMENT = (
     "select id, device, sign_pub, wrap_pub, commitment, approved, expires, answer, answer_head, reveal from enroll"
@@ -226,7 +235,7 @@ async def token(service: Service, call: Call) -> Answer:
 
     def look(tx: Transaction) -> Row | None:
         return tx.row(
-            "select d.sign_pub, d.revoked_at, a.log_head, d.limited, d.refused_until, a.name"
+            "select d.sign_pub, d.revoked_at, a.log_head, d.limited, a.name"
             " from device d join account a on a.id = d.account where d.account = ? and d.id = ?",
             (given.account, given.device),
         )
@@ -240,13 +249,12 @@ async def token(service: Service, call: Call) -> Answer:
         )
     if row[1] is not None:
         raise device_revoked()
-    if row[4] > now:
-        raise device_refused(min(row[4] - now, service.policy.refusal_retry_ms))
     state = await service.state(given.account, row[2])
     if given.origin not in state.origins or service.settings.origin not in {"", given.origin}:
         raise DeniedError(
             "the account was made for another address than this one", hint="scrubjay sync status shows which"
         )
+    network = network_hash(service, given.account, call.address)
     made, expires, limited = token_text(service.entropy(32)), now + policy.token_ms, bool(row[3])
 
     def store(tx: Transaction) -> None:
@@ -262,9 +270,10 @@ async def token(service: Service, call: Call) -> Answer:
             (token_hash(made), *held, DEVICE_TOKEN, expires),
         )
         tx.execute("update device set last_seen = ? where account = ? and id = ?", (now, *held))
+        note_network(tx, given.account, network, now, policy)
 
     await service.database.write(store)
-    return Answer(record=Token(token=made, expires=expires, username="" if limited else row[5]))
+    return Answer(record=Token(token=made, expires=expires, username="" if limited else row[4]))
 
 
 # --- wraps ------------------------------------------------------------------------------------------------------------
@@ -309,26 +318,70 @@ async def put_wrap(service: Service, call: Call) -> Answer:
 
 
 async def shut_out(service: Service, call: Call) -> Answer:
-    """End a device's tokens and refuse it for a while. That it is revoked is for a signed entry to say, which follows.
+    """Refuse a device for a while, and end its tokens: what an entry of the log says for good, which follows.
 
-    A token alone bans nobody for good: without the entry the refusal lapses.
+    The device that asks signs it, is named to all others, and may do it once: without the entry the refusal lapses, and
+    is not renewed. Meanwhile the other may read the log and append to it. Without a signature nobody is refused.
     """
+    given: RefuseDevice | None = call.body
     caller, device, now = call.caller, call.path["device"], service.now()
-
-    def refuse(tx: Transaction) -> bool:
-        updated = tx.execute(
-            "update device set refused_until = ? where account = ? and id = ?",
-            (now + service.policy.refusal_ms, caller.account, device),
-        )
-        if updated:
-            tx.execute("delete from token where account = ? and device = ?", (caller.account, device))
-            audit(tx, caller.account, "device refused", now)
-        return bool(updated)
-
-    if not await service.database.write(refuse):
+    author = caller.device
+    assert author is not None  # noqa: S101 - the route admits none but devices
+    state = await service.state(caller.account, caller.head)
+    if device not in state.devices:
         raise NotFoundError("the account has no such device", hint="scrubjay devices list shows them")
+    if given is None:
+        # Clients of before signatures ask so, and give up where they are refused: the entry that they append is what
+        # counts, and it must come.
+        return Answer()
+    if device == author:
+        raise InvalidError("a device cannot refuse itself", hint="scrubjay logout takes it out of the account")
+    check_nonce(service.derived("nonce"), author, given.nonce, now, service.policy.challenge_ms)
+    message = refusal_message(caller.account, device, author, given.nonce)
+    if author not in state.devices or not is_signed(state.devices[author].sign_pub, given.signature, message):
+        raise BadSignatureError("the refusal is not signed by the device that asks", hint="update scrubjay")
+    until = Millis(now + service.policy.refusal_ms)
+
+    def refuse(tx: Transaction) -> None:
+        tx.execute(
+            "update account set gseq = gseq where id = ?", (caller.account,)
+        )  # one at a time, and no entry beside
+        whose = (caller.account, device, author)
+        held = tx.row("select until from refusal where account = ? and target = ? and author = ?", whose)
+        if held is not None:
+            if held[0] <= now:
+                raise ConflictError(
+                    "this device has refused that one before, and no entry of the account log followed",
+                    hint="append the entry that revokes it: scrubjay devices revoke does",
+                )
+            return
+        tx.execute(
+            "insert into refusal (account, target, author, nonce, until, signature) values (?, ?, ?, ?, ?, ?)",
+            (*whose, given.nonce, until, given.signature),
+        )
+        tx.execute("update device set refused_until = ? where account = ? and id = ?", (until, caller.account, device))
+        tx.execute("delete from token where account = ? and device = ?", (caller.account, device))
+        audit(tx, caller.account, "device refused", now)
+
+    await service.database.write(refuse)
     service.notifier.wake(caller.account)  # if it waits for news, this is some
     return Answer()
+
+
+async def refusals(service: Service, call: Call) -> Answer:
+    """List who was refused by whom, as it was signed: what lapsed, too, until an entry of the log settles it."""
+    rows = await service.database.read(
+        lambda tx: tx.rows(
+            "select target, author, nonce, until, signature from refusal where account = ?"
+            " order by until desc, target, author limit ?",
+            (call.caller.account, SHOWN_REFUSALS),
+        )
+    )
+    found = [
+        Refusal(device=device, author=author, nonce=signed, until=until, signature=signature)
+        for device, author, signed, until, signature in reversed(rows)
+    ]
+    return Answer(record=Refusals(refusals=tuple(found)))
 
 
 ENDPOINTS = (
@@ -349,6 +402,7 @@ ENDPOINTS = (
         summary="Who asks to be added.",
         handler=enrolments,
         admits=Admits.PENDING,
+        refused=True,
         answer=Enrolments,
     ),
     Endpoint(
@@ -412,6 +466,7 @@ ENDPOINTS = (
         summary="The keys wrapped for a device, or for the recovery code.",
         handler=read_wraps,
         admits=Admits.PENDING,
+        refused=True,
         answer=Wraps,
     ),
     Endpoint(
@@ -430,6 +485,19 @@ ENDPOINTS = (
         summary="Refuse a device for 15 minutes, in which the signed entry that revokes it follows.",
         handler=shut_out,
         admits=Admits.FULL,
+        takes=Takes.JSON,
+        record=RefuseDevice,
+        optional=True,
+        refused=True,
         status=204,
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/refusals",
+        summary="Which devices were refused, and by whom: as signed, with those that have lapsed.",
+        handler=refusals,
+        admits=Admits.DEVICE,
+        refused=True,
+        answer=Refusals,
     ),
 )

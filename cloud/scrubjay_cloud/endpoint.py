@@ -54,6 +54,11 @@ class Caller:
         return self.device if self.device is not None and self.full else self.token
 
     @property
+    def spends_as(self) -> bytes:
+        """Whom to count what a revocation needs against: a device, or a login. None exhausts another's."""
+        return self.account + (self.token if self.device is None else self.device)
+
+    @property
     def warnings(self) -> Mapping[str, str]:
         """The headers that say so."""
         return {WARNING: str(self.warning)} if self.warning else {}
@@ -111,6 +116,9 @@ class Endpoint:
 
     `path` names ids in braces: `{device}` is 32 hex digits, `{hash}` 64. `record` is the JSON body's type, `answer` the
     answer's: a record type, `bytes` for objects, None for no content. `limit` names a bucket of `LimitPolicy`.
+    `most` names the number of `CloudPolicy` that bounds its body, where that is not the one of its kind.
+    `optional` is whether a request without a body is one too. `refused` is whether a device may call that another one
+    refuses for a while: to read, and to revoke that one.
     """
 
     method: str
@@ -124,3 +132,6 @@ class Endpoint:
     status: int = 200
     query: tuple[Query, ...] = ()
     limit: str = "control"
+    most: str = ""
+    optional: bool = False
+    refused: bool = False

@@ -24,6 +24,8 @@ REQUEST_ID = "scrubjay.request"
 ADDRESS = "scrubjay.address"
 ROUTE = "scrubjay.route"
 ACCOUNT = "scrubjay.account"
+PROVED = "scrubjay.proved"
+"""What to call once a request has brought a valid token, where the server counts connections that have not."""
 
 ADDRESSES = 1_024  # remembered as they were read: the same few come again and again
 MAX_FRAMES = 12

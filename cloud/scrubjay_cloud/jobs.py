@@ -25,7 +25,7 @@ from scrubjay_cloud.database.port import Database, Transaction
 from scrubjay_cloud.drill import Drilled, drill
 from scrubjay_cloud.materialise import behind, caught_up
 from scrubjay_cloud.metrics import Metrics, Sizes
-from scrubjay_cloud.policy import DEFAULT, OPERATIONS, CloudPolicy, OperationsPolicy
+from scrubjay_cloud.policy import DEFAULT, MIB, OPERATIONS, CloudPolicy, OperationsPolicy
 from scrubjay_cloud.retention import sweep
 from scrubjay_cloud.search.vector_index import indexed
 from scrubjay_cloud.settings import Settings
@@ -80,6 +80,8 @@ class Jobs:
         self._body_store = body_store
         self._policy = policy
         self._operations = operations
+        self.problem = ""
+        """Why nothing can be written, in words for whoever asks whether the service is ready; "" while it can."""
         self._running: set[asyncio.Task[None]] = set()
         self._scheduler = AsyncIOScheduler(timezone=UTC)
         short = min(operations.sweep_s, operations.look_s)
@@ -228,12 +230,37 @@ class Jobs:
             used = sum(file.stat().st_size for file in files if file.exists())
         free = None if path is None else shutil.disk_usage(path.parent).free
         self._metrics.measured(replace(sizes, database_bytes=used, free_bytes=free))
+        await self._look_whether_writable(free)
+
+    async def _look_whether_writable(self, free: int | None) -> None:
+        """Begin to write, and see how much room there is: at 0 bytes free reading goes on as ever.
+
+        PostgreSQL writes something, for only that tells; SQLite nothing, or litestream would send it.
+        """
+        problem = ""
+
+        def write(tx: Transaction) -> None:
+            if tx.dialect == "postgres":
+                tx.execute("update meta set v = v where k = 'generation'")
+
+        try:
+            await self._database.write(write)
+        except ScrubjayError as error:
+            problem = error.message
+        if not problem and free is not None and free < self._operations.full_bytes:
+            problem = f"only {free // MIB} MiB of the database's disk are free"
+        if problem and problem != self.problem:
+            log.error("not ready: %s", problem)
+        self.problem = problem
+        self._metrics.writable.set(not problem)
 
     async def _measured(self) -> None:
         try:
             await self.measure()
         except (ScrubjayError, OSError) as error:
             log.error("could not measure error=%s why=%s", type(error).__name__, error)  # noqa: TRY400
+            self.problem = "the database cannot be measured"
+            self._metrics.writable.set(0)
 
 
 # --- in a transaction -------------------------------------------------------------------------------------------------

@@ -18,6 +18,15 @@ from scrubjay_cloud.policy import Bucket
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import TooManyError
 
+NETWORK_BYTES = {4: 3, 8: 6}
+"""How much of an address says which network it is of, by its length: /24 of IPv4, /48 of IPv6's first 64 bits."""
+
+
+def network_of(address: bytes) -> bytes:
+    """Return the network that an address is of, as `guard.address` gives it: what one customer is given, mostly."""
+    return address[: NETWORK_BYTES.get(len(address), 0)]
+
+
 KEYS_IN_MEMORY = 20_000  # drawn and unspent tokens that a process remembers; who falls out draws again
 
 

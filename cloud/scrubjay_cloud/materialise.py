@@ -162,6 +162,9 @@ def _next_batch(
         rows = tx.rows(f"select body, n_to, tip {live}", (*lane, start, end, parts))
     if not rows:
         return None
+    if _parts_of(rows[0][0]) == 1:
+        # What is small may unpack to 32 MiB: as many at once as are no more than one such, unpacked.
+        rows = rows[: fitting((_unpacked(row[0]) for row in rows), policy.batch_unpacked)]
     return Batch(
         device=lane[2],
         start=start,
@@ -169,6 +172,15 @@ def _next_batch(
         ends=tuple((row[1], row[2]) for row in rows),
         last=rows[-1][1] == end,
     )
+
+
+def _unpacked(data: bytes) -> int:
+    """Return how many bytes an object's payload says that it has: it is refused where that is not so."""
+    try:
+        envelope = parse(data)
+        return segment.unpacked_size(envelope.body, envelope.header.flags)
+    except MalformedError:
+        return 0  # it is passed over
 
 
 def _parts_of(body: bytes) -> int:

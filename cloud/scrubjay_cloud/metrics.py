@@ -86,6 +86,7 @@ class Metrics:
         self.job_seconds = gauge("job_seconds", "Seconds that a job's last run took", "job")
         self.database_bytes = gauge("database_bytes", "Bytes of the database's files")
         self.free_bytes = gauge("disk_free_bytes", "Free bytes on the database's disk")
+        self.writable = gauge("writable", "1 while the database takes what is written, 0 while not")
         self.accounts = gauge("accounts", "Accounts")
         self.stored_bytes = gauge("stored_bytes", "Bytes of live objects, over all accounts")
         self.body_seconds = Histogram(

@@ -40,6 +40,7 @@ BY_ACCOUNT: tuple[Part, ...] = (
     Part(table="token", key=("hash",)),
     Part(table="enroll", key=("id",)),
     Part(table="former_name", key=("name",)),
+    Part(table="refusal", key=("target", "author")),
 )
 """What belongs to an account."""
 WHOLE: tuple[Part, ...] = (
@@ -56,7 +57,7 @@ WHOLE: tuple[Part, ...] = (
 """What is copied as it is."""
 LAST = ("account", "meta")
 """What makes the copy one: written in one transaction, at the end."""
-LEFT_OUT = frozenset({"migration", "bucket", "challenge", "lease", "loose_body", *materialise.TABLES})
+LEFT_OUT = frozenset({"migration", "bucket", "challenge", "known_network", "lease", "loose_body", *materialise.TABLES})
 """What belongs to the database itself and its store, or refills by itself: searchable scopes from lanes and devices."""
 TABLES = tuple(dict.fromkeys(part.table for part in (*BY_ACCOUNT, *WHOLE))) + LAST
 _PAGE_ROWS = 64

@@ -92,7 +92,7 @@ def _operation(endpoint: Endpoint) -> Schema:
         operation["security"] = []
     if endpoint.takes is Takes.JSON and endpoint.record is not None:
         operation["requestBody"] = {
-            "required": True,
+            "required": not endpoint.optional,
             "content": {_JSON: {"schema": {"$ref": REF.format(name=endpoint.record.__name__)}}},
         }
     if endpoint.takes is Takes.OBJECTS:

@@ -41,10 +41,33 @@ class LimitPolicy:
     push: Bucket = Bucket(burst=240, rate=2, draw=20)  # per account
     pull: Bucket = Bucket(burst=600, rate=10, draw=50)  # per account: 100 devices on long-polls ask 240 times a minute
     control: Bucket = Bucket(burst=300, rate=5, draw=30)  # per account: everything else
-    # Per account, bytes of entries of its log: a revoke in a thousand scopes has .5 MB, a thief fills no disk.
+    # Per device, bytes of entries of the log: a revoke in a thousand scopes has .5 MB, a thief fills no disk. Not per
+    # account, nor is anything else that a revocation needs: the thief would use it up.
     log: Bucket = Bucket(burst=32 * MIB, rate=1024, draw=64 * 1024)
     # Per account, bytes in and out: a bootstrap of a million events is 76 MB and must fit several times.
     traffic: Bucket = Bucket(burst=300 * MIB, rate=300 * MIB / 600, draw=10 * MIB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPolicy:
+    """How many hash a password at once, and how many wait for it. A hash takes 43 ms of a core and 19 MiB."""
+
+    at_once: int = 2  # 38 MiB at most
+    waiting: int = 64  # two seconds of it; who is told to come again does so later and costs nothing meanwhile
+    share: int = 8  # of one network or account: its buckets let ten through at once
+    again_s: float = 5.0  # when to come again: by then twice as many have had their turn as wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionPolicy:
+    """What a connection is given before it has proved anything."""
+
+    head_s: float = 10.0  # for the head of a request: a packet or two, on the worst line some seconds
+    head_bytes: int = 64 * 1024  # of it, and of what is around a body in pieces: browsers' and proxies' have 8 KiB
+    chunk_overhead: int = 8  # bytes of that for each byte of a body: pieces of one byte have five
+    rest_s: float = 30.0  # for what is left of a body that was answered without it: 900 KiB at 30 KiB/s
+    of_network: int = 256  # connections that have proved nothing, of one network: the devices of an office, twice
+    strangers: float = 0.5  # share of all connections for those that have proved nothing; the rest is for the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +90,7 @@ class SearchPolicy:
     index_rows: int = 50_000  # vectors of one scope from which PostgreSQL keeps an index: 0.1 s without one
     batch_objects: int = 256  # read of a lane at once
     batch_bytes: int = 128 * 1024  # of those, compressed: some thousand ops, merged in one transaction
+    batch_unpacked: int = 8 * MIB  # of those, unpacked: 30 KiB of zstd may be 32 MiB, and a hundred of them are .1 MB
     batch_rows: int = 200  # memories merged in one transaction, 10 ms of the writer's time: then others write
     small_bytes: int = 2_048  # objects up to this are folded by a thread: a thousand ops at most, 0.1 s
     catch_up_s: float = 2.0  # a question waits so long for what was pushed before it
@@ -93,6 +117,8 @@ class CloudPolicy:
     """The service's numbers."""
 
     limits: LimitPolicy = field(default_factory=LimitPolicy)
+    turns: TurnPolicy = field(default_factory=TurnPolicy)
+    connections: ConnectionPolicy = field(default_factory=ConnectionPolicy)
     search: SearchPolicy = field(default_factory=SearchPolicy)
     bodies: BodyPolicy = field(default_factory=BodyPolicy)
 
@@ -100,6 +126,12 @@ class CloudPolicy:
     max_body_bytes: int = MAX_PAGE_BYTES  # data plane: below the 1 MB that nginx lets through
     max_object_bytes: int = MAX_OBJECT_BYTES
     max_json_bytes: int = MAX_PAGE_BYTES  # a log append may carry a keyring and a wrap for each of 100 devices
+    # Of who has no token: a login and a challenge's answer have .7 KiB, and take no share of what is counted.
+    max_open_bytes: int = 4 * 1024
+    max_register_bytes: int = 64 * 1024  # a first device's log, keyring and wraps: 12 KiB
+    open_body_s: float = 10.0  # in which such a body must be here
+    body_s: float = 30.0  # in which a member's must be here, and longer by its size as it comes
+    body_rate: int = 8 * 1024  # bytes a second that it comes at, at least: a slow phone sends 900 KiB in two minutes
     page_objects: int = 4_096  # rows looked at for one page: the smallest object is 272 bytes, so bytes end it first
     max_wait_s: float = 25.0  # long-poll: below the 30 s after which load balancers give up
     gather_s: float = 0.02  # what an instance stores in it is told the others in one go: fifty NOTIFYs a second at most
@@ -137,6 +169,9 @@ class CloudPolicy:
     refusal_retry_ms: int = 2_000  # when such a device asks again: the entry follows within a second, mostly
     refusal_ms: int = 15 * MINUTE_MS  # of a device, until the entry follows that revokes it: a round, and three tries
     invite_ms: int = 7 * DAY_MS
+    known_network_ms: int = 90 * DAY_MS  # since a device or the right password came from it: a holiday and more
+    known_networks: int = 16  # of one account, newest first: homes, offices and phones of a person
+    known_again_ms: int = DAY_MS  # after which that is written again
     former_name_ms: int = 90 * DAY_MS  # others take a name no sooner: by then teams and habits know the new one
     superseded_ms: int = 7 * DAY_MS  # part of the published bound of 37 days
     keyring_ms: int = 180 * DAY_MS  # old keyrings: a recovery code that voids a thief's entries needs the one before
@@ -151,7 +186,6 @@ class CloudPolicy:
     hash_memory_kib: int = 19 * 1024  # OWASP's least for t=2; 43 ms here
     hash_iterations: int = 2
     hash_lanes: int = 1
-    hash_at_once: int = 2  # 38 MiB at most
     kdf_min_memory_kib: int = 19 * 1024  # what a client must at least have spent
     kdf_min_iterations: int = 2
 
@@ -159,6 +193,9 @@ class CloudPolicy:
     waits: int = 20_000  # long-polls and event streams at once: 2 KB each
     waits_per_device: int = 4  # a device waits once; a second begins before the server has seen the first one's end
     bodies_bytes: int = 128 * MIB  # of requests under way: 140 pushes of the largest size, some seconds of work
+    bodies_share: int = 16 * MIB  # of one account: eight hold each other up, and nobody all
+    sign_up_bytes: int = 16 * MIB  # of sign-ups under way: nobody who is in waits for them
+    sign_up_share: int = MIB  # of one network
     states: int = 4_096  # account states in memory, least recently used go: about 4 KB each
     readers: int = 3  # read connections (SQLite): as many as cores would use
     pool: int = 8  # connections (PostgreSQL) per process, and threads to use them
@@ -217,6 +254,7 @@ class OperationsPolicy:
     # The check of a machine.
     free_bytes: int = 1024 * MIB  # below: a warning; a backup needs the size of the database besides
     low_bytes: int = 200 * MIB  # below: the service would soon refuse pushes
+    full_bytes: int = 64 * MIB  # below: not ready. As much as one commit may bring: 64 pushes of 900 KiB
 
     # The process.
     keep_alive_s: int = 75  # an idle connection: longer than proxies keep theirs (60 s), so that they close first
@@ -224,6 +262,7 @@ class OperationsPolicy:
     large_block_bytes: int = 1024 * 1024  # of memory: from here on returned when freed; a hash takes 19 MiB, a body 0.9
     worker_start_s: float = 10.0  # a worker that ends within it could not start; a start takes about one
     connections: int = 32_768  # open at once: those that wait, and as many again
+    own_files: int = 256  # that the process has open besides: databases, logs, connections to others
     backlog: int = 2048  # connections that wait for accept: 1,000 long-polls that reconnect after a restart
 
 

@@ -17,8 +17,8 @@ def device_refused(retry_ms: int) -> UnavailableError:
     """Return the error for a device that another one is about to shut out, and has not yet: it may ask again then."""
     return UnavailableError(
         "another device of the account is about to shut this one out",
-        hint="wait: if no revocation follows, it syncs again within a quarter of an hour. If that goes on, somebody"
-        " else has a device of yours: scrubjay devices list",
+        hint="wait: if no revocation follows, it sends again within a quarter of an hour. If that was not you, somebody"
+        " else has a device of yours: scrubjay sync status names it, and scrubjay devices revoke works here meanwhile",
         retry_after=retry_ms / 1000,
     )
 

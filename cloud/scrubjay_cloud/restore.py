@@ -24,7 +24,7 @@ from scrubjay_cloud.database import sqlite_file
 from scrubjay_cloud.policy import OPERATIONS
 from scrubjay_cloud.settings import Settings
 from scrubjay_cloud.verify import Verified, repair, repair_each
-from scrubjay_io.sqlite import driver
+from scrubjay_io.sqlite import driver, side_files
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
 
@@ -39,7 +39,6 @@ _MENDABLE = re.compile(
     r"|^(Page \d+: never used|\*\*\* in )"
 )
 """What SQLite says of an index that is not what its table says, and of pages that nothing uses: no row is in doubt."""
-_SIDE_FILES = ("-wal", "-shm")
 _FREE_FACTOR = 1.2
 """Room that a restore needs, in sizes of the file that it restores: its log while it is checked."""
 
@@ -163,9 +162,9 @@ def _copied(source: Path, target: Path) -> None:
             f"the disk has {free >> 20} MiB free, too little to restore {source.name}", hint="free some space"
         )
     shutil.copyfile(source, target)
-    log = source.with_name(source.name + "-wal")
-    if log.is_file():  # a plain copy of a database that was in use: its log belongs to it
-        shutil.copyfile(log, target.with_name(target.name + "-wal"))
+    for beside, copy in zip(side_files(source), side_files(target), strict=True):
+        if beside.is_file() and not beside.name.endswith("-shm"):
+            shutil.copyfile(beside, copy)  # of a database that was in use: its log, or its journal, belongs to it
     target.chmod(0o600)
 
 
@@ -240,9 +239,9 @@ def _swapped(fetched: Path, target: Path, kept: Path) -> str:
 
 
 def _side_files(path: Path) -> list[Path]:
-    """Return what belongs to a database file: its log, the log's index, and litestream's notes of how far it was."""
+    """Return what belongs to a database file: what SQLite keeps beside it, and litestream's notes of how far it was."""
     return [
-        *(path.with_name(path.name + suffix) for suffix in _SIDE_FILES),
+        *side_files(path),
         path.with_name(f".{path.name}-litestream"),
     ]
 

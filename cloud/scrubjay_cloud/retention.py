@@ -20,6 +20,7 @@ class Swept:
     enrolments: int = 0
     challenges: int = 0
     former_names: int = 0
+    known_networks: int = 0
     invites: int = 0
     buckets: int = 0
     audits: int = 0
@@ -64,6 +65,11 @@ def _steps(now: Millis, policy: CloudPolicy) -> dict[str, Step]:
         "tokens": by_age("token", "hash", "expires", now),
         "enrolments": by_age("enroll", "id", "expires", now),
         "challenges": by_age("challenge", "hash", "expires", now),
+        "known_networks": lambda tx: tx.execute(
+            "delete from known_network where (account, network) in"
+            " (select account, network from known_network where seen <= ? limit ?)",
+            (now - policy.known_network_ms, rows),
+        ),
         "former_names": by_age("former_name", "name", "expires", now),
         "invites": by_age("invite", "hash", "expires", now),
         "buckets": by_age("bucket", "k", "at", now - policy.bucket_ms),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from scrubjay_cloud.materialise_queue import MaterialiseQueue
 from scrubjay_cloud.notifier import Notifier
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.settings import Settings
+from scrubjay_cloud.turns import Turns
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import NotFoundError, UnavailableError
@@ -28,22 +28,39 @@ T = TypeVar("T")
 
 
 class Bodies:
-    """The bytes of requests that are under way: they wait in queues, and so their sum is bounded."""
+    """The bytes that came of requests under way: they wait in queues, and so their sum is bounded, and each share."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, share: int) -> None:
         self._most = most
+        self._share = share
         self._held = 0
+        self._by_whose: dict[bytes, int] = {}
 
     @contextmanager
-    def held(self, size: int) -> Iterator[None]:
-        """Count a body for as long as its request takes. Raises UnavailableError where there is no room for it."""
-        if size and self._held + size > self._most:
-            raise UnavailableError("the server has more under way than it holds", hint="try again in a moment")
-        self._held += size
+    def held(self, whose: bytes) -> Iterator[Callable[[int], None]]:
+        """Give what counts the bytes of a body as they come, for as long as its request takes.
+
+        It raises UnavailableError where there is no room for them, in all or in the share of whose they are.
+        """
+        size = 0
+
+        def count(came: int) -> None:
+            nonlocal size
+            if self._held + came > self._most or self._by_whose.get(whose, 0) + came > self._share:
+                raise UnavailableError("the server has more under way than it holds", hint="try again in a moment")
+            size += came
+            self._held += came
+            self._by_whose[whose] = self._by_whose.get(whose, 0) + came
+
         try:
-            yield
+            yield count
         finally:
             self._held -= size
+            left = self._by_whose.get(whose, 0) - size
+            if left > 0:
+                self._by_whose[whose] = left
+            else:
+                self._by_whose.pop(whose, None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +80,8 @@ class Service:
     notifier: Notifier
     materialising: MaterialiseQueue
     bodies: Bodies
-    hashing: asyncio.Semaphore
+    sign_ups: Bodies
+    hashing: Turns
     body_store: BodyStore | None = None
     """Where the bodies of large sealed objects stand, None for the database."""
     ready: bool = True

@@ -25,6 +25,7 @@ from scrubjay_cloud import database
 from scrubjay_cloud.app import create_app
 from scrubjay_cloud.bodies import open_store
 from scrubjay_cloud.bodies.transfer import refuse_without_store
+from scrubjay_cloud.connections import connection_type
 from scrubjay_cloud.database import Database
 from scrubjay_cloud.database.sqlite_file import empty_log, leave_log, limit_log
 from scrubjay_cloud.jobs import Jobs
@@ -89,6 +90,7 @@ async def serve(settings: Settings) -> None:
             now=wall,
             entropy=os.urandom,
             condition=opened.condition,
+            problem_now=lambda: jobs.problem,
             body_store=body_store,
         )
         await check_pepper(opened.database, app.state.service.pepper)
@@ -183,6 +185,20 @@ def _not_bound(host: str, port: int, error: OSError) -> ScrubjayError:
     )
 
 
+def _most_connections() -> int:
+    """Return how many connections there may be at once: as many files may be open, but for some of our own."""
+    if sys.platform == "win32":  # has no such limit
+        return OPERATIONS.connections
+    import resource  # noqa: PLC0415 - not there on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPERATIONS.connections + OPERATIONS.own_files
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(allowed - OPERATIONS.own_files, OPERATIONS.own_files)
+
+
 class _Server(uvicorn.Server):
     """A server that leaves signals to the process."""
 
@@ -204,6 +220,8 @@ def _server(app: ASGIApp, settings: Settings, *, secure: bool) -> _Server:
             proxy_headers=False,
             backlog=OPERATIONS.backlog,
             limit_concurrency=OPERATIONS.connections,
+            http=connection_type(settings.proxies, _most_connections()) if secure else "auto",
+            ws="none",
             timeout_keep_alive=OPERATIONS.keep_alive_s,
             timeout_graceful_shutdown=OPERATIONS.drain_s,
             ssl_certfile=settings.tls_cert if tls else None,

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scrubjay.folders import ACCOUNTS
 from scrubjay_io import private_files
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, NotFoundError, UnavailableError
 
 MAIN = "main"
 """The name of the account that has the data folder's own store."""
 
-FOLDER_NAME = "accounts"
 RECORD_NAME = "accounts.json"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
@@ -139,12 +139,12 @@ def route_of(project: str) -> str:
 
 def folder_of(data_dir: Path, account: str) -> Path:
     """Return the folder of an account's store, login and keys."""
-    return data_dir if account == MAIN else data_dir / FOLDER_NAME / checked_name(account)
+    return data_dir if account == MAIN else data_dir / ACCOUNTS / checked_name(account)
 
 
 def record_path(data_dir: Path) -> Path:
     """Return the file that says which accounts there are beside the main one."""
-    return data_dir / FOLDER_NAME / RECORD_NAME
+    return data_dir / ACCOUNTS / RECORD_NAME
 
 
 def load(data_dir: Path) -> Accounts:

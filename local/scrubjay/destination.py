@@ -10,15 +10,17 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from scrubjay_io import private_files
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 
 OF_THE_STORE = re.compile(
     r"(?:-wal|-shm|-journal|\.lock|\.pid|\.index(?:\.part)?|(?:\.restored)?(?:\.part)?"
-    r"|\.v\d+\.bak(?:\.part)?|\.before-restore-.*)",
+    r"|\.v\d+\.bak(?:\.part)?|\.before-restore-.*|\.nightly|\.blanking)",
     re.DOTALL,
 )
 """What stands behind the store's name in the names of the files that belong to it."""
@@ -59,9 +61,12 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
 
     Raises ConflictError when another program made `path` meanwhile, unless `force`.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    for left in leftovers(path.parent):
+        discard(left)
+    handle, name = tempfile.mkstemp(prefix=_prefix(path), suffix=".part", dir=path.parent)
     os.close(handle)
     part = Path(name)
+    _writing.add(part.name)
     try:
         yield part
         sync(part)
@@ -72,6 +77,7 @@ def written(path: Path, *, force: bool) -> Iterator[Path]:
         sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+        _writing.discard(part.name)
 
 
 @contextmanager
@@ -85,7 +91,10 @@ def folder_written(path: Path) -> Iterator[Path]:
         raise NotFoundError(f"there is no folder {path.parent}", hint=f"make it first: mkdir -p '{path.parent}'")
     if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
         raise ConflictError(f"{path} exists already", hint="name a new folder, or an empty one")
-    part = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent))
+    for left in leftovers(path.parent):
+        discard(left)
+    part = Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=".part", dir=path.parent))
+    _writing.add(part.name)
     try:
         yield part
         if path.is_dir():
@@ -94,20 +103,84 @@ def folder_written(path: Path) -> Iterator[Path]:
         sync(path.parent)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+        _writing.discard(part.name)
+
+
+_writing: set[str] = set()
+"""What this process is writing now."""
+_PART = re.compile(r"\..{1,100}\.scrubjay-(\d+)\..{8}\.part(?:\.part)?(?:-wal|-shm|-journal)?", re.DOTALL)
+_PART_BEFORE = re.compile(r"\.memory-[\dT:.Z-]+\.db\..{8}\.part(?:\.part)?(?:-wal|-shm|-journal)?")
+"""How scrubjay 0.1.0 called the copy of a backup. It does not say who makes it: an old one has no maker."""
+_LEFT_S = 3_600.0
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:100]}.scrubjay-{os.getpid()}."
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return the half-made copies in a folder whose process was killed."""
+    found = []
+    for each in folder.glob(".*.part*"):
+        if whose := _PART.fullmatch(each.name):
+            if not _is_written(each.name, int(whose[1])):
+                found.append(each)
+        elif _PART_BEFORE.fullmatch(each.name) and time.time() - each.lstat().st_mtime > _LEFT_S:
+            found.append(each)
+    return found
+
+
+def _is_written(name: str, pid: int) -> bool:
+    if pid == os.getpid():
+        return any(name.startswith(each) for each in _writing)
+    import psutil  # noqa: PLC0415  # 20 ms, and only who finds a copy needs it
+
+    return bool(psutil.pid_exists(pid))
+
+
+def discard(path: Path) -> None:
+    """Delete a half-made copy, where that can be done."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _appear(part: Path, path: Path) -> None:
-    """Give a file its name unless something has it: linking is the one step that does not replace."""
     try:
-        os.link(part, path)
+        appear(part, path)
     except FileExistsError as error:
         raise ConflictError(f"{path} exists already", hint="name another file; --force replaces this one") from error
-    except OSError as error:  # a file system without links
-        if path.exists():
-            raise ConflictError(
-                f"{path} exists already", hint="name another file; --force replaces this one"
-            ) from error
+
+
+def appear(part: Path, path: Path) -> None:
+    """Give a file its name unless something has it. Raises FileExistsError then.
+
+    Linking is the one step that does it. Where a file system has no links (exFAT, many of FUSE), the name is taken by
+    an empty file first, which nobody else gets, and then replaced.
+    """
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         part.replace(path)
+    else:
+        part.unlink()
+
+
+def also_at(path: Path, other: Path) -> None:
+    """Give a file a second name, or where its file system has no links a durable copy. Raises OSError."""
+    try:
+        os.link(path, other)
+    except FileExistsError:
+        raise
+    except OSError:
+        private_files.create(other)
+        shutil.copyfile(path, other)
+        sync(other)
 
 
 def _belongs(path: Path, store: Path, ours: Iterable[Path]) -> bool:

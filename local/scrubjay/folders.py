@@ -8,6 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
+STORE_NAME = "memory.db"
+"""The store of an account, in its folder."""
+
+ACCOUNTS = "accounts"
+"""The folder in the data folder that has one for each account but the main one."""
+
 HOOK_DOOR_NAME = "hook_door"
 """The file of the data folder by which the daemon says how hooks reach it: a token of their own, the socket's path,
 host, port and instance, a line each. It is written at every start with a new token, and is its owner's alone."""

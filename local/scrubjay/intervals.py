@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Kind, Memory
+from scrubjay_shared.records import Json, Kind, Memory
 
 LONGEST_DAY_MS = 25 * 3_600_000
 """A day on which clocks are put back."""
+
+TOLD = "told_ts"
+"""The key of metadata under which a time stands that its sender told and that cannot be: it lay in the future."""
+
+
+def told(at: Millis | None, now: Millis, skew: int) -> Millis:
+    """Return when something was told: now, where nobody says it, and where it would lie in the future.
+
+    >>> told(None, Millis(9), 5), told(Millis(14), Millis(9), 5), told(Millis(15), Millis(9), 5)
+    (9, 14, 9)
+    """
+    return now if at is None or at > now + skew else at
+
+
+def marked(metadata: Json, at: Millis | None, now: Millis, skew: int) -> Json:
+    """Return metadata with the time that was told and cannot be, keys in order; as they are where it can be."""
+    return metadata if at is None or at <= now + skew else dict(sorted({**metadata, TOLD: int(at)}.items()))
+
+
+def dated(memory: Memory, skew: int) -> Memory:
+    """Return a memory; one that was told later than it was written down, by what is written, as told when it was.
+
+    Stores of earlier versions and other devices hold such ones.
+    """
+    at, written = memory.created_at, memory.updated_at
+    metadata = marked(memory.metadata, at, written, skew)
+    return memory if metadata is memory.metadata else replace(memory, created_at=written, metadata=metadata)
 
 
 def happened(valid_from: Millis | None, valid_to: Millis | None, said_at: Millis | None) -> bool:

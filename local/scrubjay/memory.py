@@ -366,6 +366,21 @@ class Memory:
         )
         return answer
 
+    def forget_all(
+        self,
+        *,
+        import_cause: str | None = None,
+        session_id: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
+    ) -> api.ForgetAllResponse:
+        """Erase all of an import, a session or a project, and what was learned from it; the person alone may."""
+        request = api.ForgetAllRequest(
+            import_cause=import_cause, session_id=session_id, project=project, dry_run=dry_run
+        )
+        answer: api.ForgetAllResponse = self.call("forget_all", request)
+        return answer
+
     def feedback(
         self, *refs: str, helped: bool = True, wrong: bool = False, content: str | None = None
     ) -> api.FeedbackResponse:

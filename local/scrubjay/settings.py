@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrubjay import setting_values as values
 from scrubjay.accounts import MAIN, NAMES, folder_of
-from scrubjay.folders import HOOK_DOOR_NAME, xdg
+from scrubjay.folders import HOOK_DOOR_NAME, STORE_NAME, xdg
 from scrubjay.model_choice import Origin
 from scrubjay.policy.writing import WriterPolicy
 from scrubjay.setting_values import HTTP_PREFIX, MAX_SOCKET_PATH_BYTES, PATHS
@@ -89,7 +89,7 @@ class Settings:
     @property
     def store_path(self) -> Path:
         """The SQLite file that holds every memory of the account that is meant."""
-        return self.store_dir / "memory.db"
+        return self.store_dir / STORE_NAME
 
     @property
     def token_path(self) -> Path:

@@ -48,7 +48,7 @@ def _kept(folder: str, host: str, fields: Mapping[str, str], payload: bytes) -> 
     from scrubjay import hosts, refusals, spool  # noqa: PLC0415  # see above
     from scrubjay.ingest import payloads  # noqa: PLC0415  # as above
 
-    found, more = payloads.parsed(payload)
+    found, more = payloads.all_parsed(payload)
     use_memory = fields.get("use_memory") != "false"
     failed: Exception | None = None
     for told in found if use_memory else [{"session_id": hosts.session_of(each)} for each in found]:

@@ -109,14 +109,11 @@ class GroupCommit:
 
     async def outside(self, sql: str) -> list[Any]:
         """Run a statement that may not stand in a transaction, between two groups, and return its rows."""
-        rows: list[Any] = await self._submitted(
-            _Pending(
-                lambda connection: connection.execute(sql).fetchall(),
-                asyncio.get_running_loop().create_future(),
-                alone=True,
-            )
-        )
-        return rows
+        return await self.alone(lambda connection: connection.execute(sql).fetchall())
+
+    async def alone(self, work: Callable[[Any], T]) -> T:
+        """Return what `work(connection)` returns, run between two groups: transactions are its own affair."""
+        return await self._submitted(_Pending(work, asyncio.get_running_loop().create_future(), alone=True))
 
     async def close(self) -> None:
         """Finish what was submitted, then stop."""

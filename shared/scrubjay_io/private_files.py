@@ -41,7 +41,5 @@ def write(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        raise UnavailableError(
-            f"{path} cannot be written ({error.strerror})",
-            hint="free some space on the disk" if full else "see that its folder may be written: ls -ld",
-        ) from error
+        hint = "free some space and try again" if full else f"check the permissions: ls -ld '{path.parent}'"
+        raise UnavailableError(f"{path} cannot be written ({error.strerror})", hint=hint) from error

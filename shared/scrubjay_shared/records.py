@@ -136,6 +136,12 @@ class Layer(StrEnum):
     ARCHIVE = "archive"
 
 
+ALWAYS_LOADED = frozenset({Layer.IDENTITY, Layer.ACTIVE})
+
+AUTHOR = "scrubjay:author"
+"""The metadata of a memory or an event that says who wrote it, where that is not the store's person or agent."""
+
+
 class ReviewState(StrEnum):
     """What a person is asked about a memory, or said of it.
 
@@ -166,7 +172,7 @@ def allowed_layer(layer: Layer, trust: Trust) -> Layer:
     >>> allowed_layer(Layer.IDENTITY, Trust.IMPORT).value
     'archive'
     """
-    always = layer in {Layer.IDENTITY, Layer.ACTIVE}
+    always = layer in ALWAYS_LOADED
     return Layer.ARCHIVE if always and TRUST_ORDER.index(trust) < TRUST_ORDER.index(Trust.AGENT) else layer
 
 
@@ -196,6 +202,12 @@ class Event:
     def speaker(self) -> str:
         """The name that stands before the text in a document: the speaker's if known, else the role's."""
         return speaker_of(self.metadata, self.role.value)
+
+
+def author_of(thing: Memory | Event) -> str | None:
+    """Return who wrote a memory or an event: None where that is the store's person or their agent."""
+    author = thing.metadata.get(AUTHOR)
+    return author if isinstance(author, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

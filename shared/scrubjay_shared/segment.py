@@ -79,16 +79,25 @@ def compress(payload: bytes) -> tuple[bytes, int]:
     return zstandard.ZstdCompressor(level=LEVEL, write_content_size=True).compress(payload), ZSTD
 
 
+def unpacked_size(data: bytes, flags: int) -> int:
+    """Return how many bytes unsealed bytes say that their payload has. Raises MalformedError for a bomb."""
+    if not flags & ZSTD:
+        return len(data)
+    try:
+        size = zstandard.frame_content_size(data)
+    except zstandard.ZstdError as error:
+        raise MalformedError("the content of an object cannot be decompressed", hint=_SENDER) from error
+    if not 0 <= size <= MAX_PAYLOAD_BYTES:
+        raise MalformedError(f"the content of an object may have {MAX_PAYLOAD_BYTES} bytes, got {size}", hint=_SENDER)
+    return size
+
+
 def decompress(data: bytes, flags: int) -> bytes:
     """Return the payload of unsealed bytes. Raises MalformedError for what zstd refuses, and for a bomb."""
     if not flags & ZSTD:
         return data
     try:
-        size = zstandard.frame_content_size(data)
-        if not 0 <= size <= MAX_PAYLOAD_BYTES:
-            raise MalformedError(
-                f"the content of an object may have {MAX_PAYLOAD_BYTES} bytes, got {size}", hint=_SENDER
-            )
+        unpacked_size(data, flags)
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_PAYLOAD_BYTES, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise MalformedError("the content of an object cannot be decompressed", hint=_SENDER) from error

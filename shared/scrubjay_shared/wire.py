@@ -28,6 +28,8 @@ HEAD = "Scrubjay-Head"
 STORE = "Scrubjay-Store"
 GENERATION = "Scrubjay-Generation"
 """Raised by the operator after a restore that may have lost a tail: clients compare and repair."""
+REFUSED = "Scrubjay-Refused"
+"""With the account log, where a device was refused: when the newest refusal ends, as a number that only rises."""
 WARNING = "Scrubjay-Quota-Warning"
 """Share of the quota used, in percent, from 80 on."""
 
@@ -234,6 +236,32 @@ class Token:
     token: str
     expires: int
     username: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefuseDevice:
+    """DELETE /v1/devices/{device}: the asking device's signature over `refusal_message`, with a challenge's `nonce`."""
+
+    nonce: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A refusal as it was signed: of which device, by whom. It has held until `until`, and holds no more after."""
+
+    device: bytes
+    author: bytes
+    nonce: bytes
+    until: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """GET /v1/refusals: those that no entry of the log has settled, oldest first."""
+
+    refusals: tuple[Refusal, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,6 +513,11 @@ def code_login_message(nonce: bytes, username: str, auth_key: bytes, origin: str
     """Return what a recovery code signs to log in: a challenge for `RECOVERY_TARGET`, whose login, at which server."""
     who = hashlib.sha256(username.encode()).digest() + hashlib.sha256(auth_key).digest()
     return b"sjs/1/rec/login" + nonce + who + origin.encode()
+
+
+def refusal_message(account: bytes, device: bytes, author: bytes, nonce: bytes) -> bytes:
+    """Return what device `author` signs to have `device` refused: a challenge of its own, so that it is of now."""
+    return b"sjs/1/refuse" + account + device + author + nonce
 
 
 def auth_message(account: bytes, device: bytes, nonce: bytes, origin: str) -> bytes:

@@ -73,6 +73,7 @@ def routed(
     *,
     home: bytes,
     placed: Mapping[str, bytes],
+    away: Container[int] = (),
     bindings: Mapping[str, Binding],
     first_op: Callable[[str], int | None],
     teams: Container[bytes] = (),
@@ -81,12 +82,15 @@ def routed(
 
     An entity lives where `placed` says; one whose project is bound lives there if nothing was written of it before the
     binding (`first_op` gives the place of its first op, None when another device wrote of it); all else is home, and so
-    are events where the project is bound to one of `teams`: what is said to agents is not shared with others.
+    are events where the project is bound to one of `teams`: what is said to agents is not shared with others. The ops
+    at the places `away` go home: they are about memories that showed in no project bound to where these live.
     """
     scopes: dict[bytes, list[Entry]] = {}
     new: dict[str, bytes] = {}
     for one in outgoing:
         scope = placed.get(one.entity) or new.get(one.entity)
+        if one.seq in away:
+            scope = home
         if scope is None:
             scope = home
             binding = bindings.get(one.project) if one.project is not None else None

@@ -10,7 +10,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from scrubjay.api.operations import PERSON_ONLY, Operation, Transport
+from scrubjay.api.operations import PERSON_ONLY, Operation
 from scrubjay.plugins import Plugin
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ScrubjayError
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from scrubjay.api.caller import Caller
     from scrubjay.service.application import Application
     from scrubjay.settings import Settings
-
-# httpx2 logs every request with its address at INFO; ours say what was done.
-logging.getLogger("httpx2").setLevel(logging.WARNING)
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +68,6 @@ def _operation(name: str, types: Types) -> Operation:
         request=types.request,
         response=types.response,
         principals=PERSON_ONLY,
-        transports=frozenset({Transport.HTTP}),
     )
 
 

@@ -61,6 +61,10 @@ class CloudPolicy:
     connect_s: float = 10.0  # a far host on a bad line answers in three
     timeout_s: float = 60.0  # between two bytes: 900 KiB at 128 kbit/s
     max_answer_bytes: int = 16 * MIB  # 20,000 log entries in base64; anything above is not this service
+    log_page_bytes: int = 2 * MIB  # of a page of a log in JSON: the service fills it to 700 KB
+    log_bytes: int = 64 * MIB  # of a whole log before it is verified: 100,000 entries of 600 bytes, 30 years of changes
+    problem_bytes: int = 64 * 1024  # of an answer that says what is wrong: the service's have some hundred
+    said_chars: int = 200  # of the server's words in an error
     slack_bytes: int = 1024  # what an answer may exceed its limit by: objects end where they end
     token_margin_ms: int = 60_000  # renewed before its end: requests under way must not meet it
     token_least_ms: int = 300_000  # trusted at least so long when a clock makes its end look past
@@ -95,6 +99,7 @@ class SyncPolicy:
     segment_raw_bytes: int = 1536 * 1024  # before compression to about a third; what does not fit is cut in two
     part_bytes: int = 384 * 1024  # of an op that no one object can hold
     seal_ops: int = 4_096  # read and sealed in one transaction: 10 ms that other writes wait
+    held_lanes: int = 1_000  # refused in one round, before it ends: no account has so many, and each is an alarm
     pull_bytes: int = 256 * 1024  # a page is applied in one transaction: 3,000 events, 0.1 s that other writes wait
     reach_places: int = (
         1  # first step back into a lane: what is large is packs of one place each; doubles while pages are small

@@ -1463,6 +1463,21 @@ def made_keys() -> Made:
     }
 
 
+def made_refusal() -> Made:
+    """Return the vectors of refusals: what the device that asks for one signs."""
+    nonce = fixed("challenge", 40)
+    message = wire.refusal_message(ACCOUNT, OTHER, DEVICE, nonce)
+    return {
+        "account": ACCOUNT.hex(),
+        "device": OTHER.hex(),
+        "author": DEVICE.hex(),
+        "nonce": nonce.hex(),
+        "message": message.hex(),
+        "sign_pub": PUBLIC.hex(),
+        "signature": SIGN(message).hex(),
+    }
+
+
 def wrapped(wrap: wire.Wrap) -> Made:
     """Return a wrap as JSON."""
     return {"target": wrap.target.hex(), "kind": wrap.kind, "version": wrap.version, "sealed": wrap.sealed.hex()}
@@ -1759,6 +1774,7 @@ FILES: dict[str, Callable[[], Made]] = {
     "objects.json": made_objects,
     "account.json": made_account,
     "keys.json": made_keys,
+    "refusal.json": made_refusal,
     "instances.json": made_instances,
     "adoptions.json": made_adoptions,
     "checkpoint.json": made_checkpoints,

@@ -64,7 +64,7 @@ ACCESS_MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "a limited device writes of anything",
-        (apply, "_within_rights", lambda _: lambda context, tx, lane, entries: entries),
+        (apply, "_within_rights", lambda _: lambda context, tx, lane, entries, _: entries),
         faults=_by("limited"),
     ),
     mutant("a limited device speaks as the person", (apply, "confined", _as_it_came), faults=_by("limited")),

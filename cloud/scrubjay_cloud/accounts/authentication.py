@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from scrubjay_cloud.accounts.audit import audit
+from scrubjay_cloud.accounts.networks import network_hash, note_network, seen_at
 from scrubjay_cloud.admission import PENDING_TOKEN
 from scrubjay_cloud.challenges import answer_once
 from scrubjay_cloud.credentials import (
@@ -18,7 +19,6 @@ from scrubjay_cloud.credentials import (
     check_nonce,
     fake_kdf,
     folded,
-    is_signed,
     opened_totp,
     password_hash,
     sealed_totp,
@@ -28,6 +28,7 @@ from scrubjay_cloud.credentials import (
 )
 from scrubjay_cloud.database.port import Row, Transaction
 from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.limits import network_of
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
@@ -35,6 +36,7 @@ from scrubjay_shared.errors import (
     CredentialsError,
     InvalidError,
 )
+from scrubjay_shared.signatures import is_signed
 from scrubjay_shared.wire import (
     RECOVERY_TARGET,
     Kdf,
@@ -46,14 +48,12 @@ from scrubjay_shared.wire import (
     code_login_message,
 )
 
-NETWORK_BYTES = {4: 3, 8: 6}
-"""How much of an address says which network it is of, by its length: /24 of IPv4, /48 of IPv6's first 64 bits."""
-
 AUTH_KEY = 2
 """`auth_method`: a derived key, hashed under the service's pepper. Others may come."""
 AUTH_KEY_FIRST = 1
 """The same from before every service had a pepper: hashed under it or under none. It is hashed again at a login."""
 TOTP_SECRET_BYTES = range(16, 65)
+ID_BYTES = 16
 _WRONG = "user name, password or code is wrong"
 _WRONG_HINT = "check all of them; an account with a second factor needs its code: scrubjay login --totp"
 
@@ -91,19 +91,25 @@ async def login(service: Service, call: Call) -> Answer:
     given: Login = call.body
     policy, now = service.policy, service.now()
     check_auth_key(given.auth_key)
-    if not await _has_code(service, call, given):
-        service.limits.spend_here("login", call.address, policy.limits.login_address)
-        name = folded(given.username, policy)
-        network = call.address[: NETWORK_BYTES[len(call.address)]] if len(call.address) in NETWORK_BYTES else b""
-        service.limits.spend_here("login-name", name.encode() + b"/" + network, policy.limits.login_name)
-        service.limits.spend_here("login-names", name.encode(), policy.limits.login_names)
+    known = has_code = await _has_code(service, call, given)
     name = folded(given.username, policy)
-    stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where name = ?", (name,))))
-    step = await _proved(service, stored, given.auth_key, given.code, now)
+    if not has_code:
+        service.limits.spend_here("login", call.address, policy.limits.login_address)
+        whose = name.encode() + b"/" + network_of(call.address)
+        service.limits.spend_here("login-name", whose, policy.limits.login_name)
+    stored, seen = await service.database.read(lambda tx: _looked_up(service, tx, name, call.address))
+    if not has_code:
+        # From a network that the account is known from, what others have tried from elsewhere does not count.
+        known = seen > now - policy.known_network_ms
+        if not known:
+            service.limits.spend_here("login-names", name.encode(), policy.limits.login_names)
+    async with service.hashing.taken(network_of(call.address), known=known):
+        step = await _proved(service, stored, given.auth_key, given.code, now)
     if stored is None or step is None:
         raise CredentialsError(_WRONG, hint=_WRONG_HINT)
     if stored.method == AUTH_KEY_FIRST:
-        await _hash_again(service, stored, given.auth_key)
+        async with service.hashing.taken(stored.account, known=True):
+            await _hash_again(service, stored, given.auth_key)
     token, expires = token_text(service.entropy(32)), now + policy.pending_ms
 
     def admit(tx: Transaction) -> None:
@@ -118,10 +124,18 @@ async def login(service: Service, call: Call) -> Answer:
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
             (token_hash(token), stored.account, PENDING_TOKEN, expires),
         )
+        note_network(tx, stored.account, network_hash(service, stored.account, call.address), now, policy)
         audit(tx, stored.account, "login", now)
 
     await service.database.write(admit)
     return Answer(record=Pending(account=stored.account, token=token, expires=expires))
+
+
+def _looked_up(service: Service, tx: Transaction, name: str, address: bytes) -> tuple[_Secret | None, Millis]:
+    """Return what proves a password, and when the account was last seen in the network of an address."""
+    stored = _secret(tx.row(f"{_SECRET} where name = ?", (name,)))
+    account = stored.account if stored is not None else bytes(ID_BYTES)  # asked for as well: it takes as long
+    return stored, seen_at(tx, account, network_hash(service, account, address))
 
 
 async def _has_code(service: Service, call: Call, given: Login) -> bool:
@@ -204,10 +218,9 @@ def _use_step(tx: Transaction, stored: _Secret, step: int) -> None:
 
 
 async def hashed(service: Service, auth_key: bytes, salt: bytes, pepper: bytes | None = None) -> bytes:
-    """Return the hash of a password's key, as it is stored. One at a time: each takes memory and a core."""
+    """Return the hash of a password's key, as it is stored. Whoever calls has taken a turn at `service.hashing`."""
     key = pepper or service.pepper
-    async with service.hashing:
-        digest: bytes = await service.offload(lambda: password_hash(auth_key, salt, key, service.policy))
+    digest: bytes = await service.offload(lambda: password_hash(auth_key, salt, key, service.policy))
     return digest
 
 
@@ -217,7 +230,9 @@ async def confirmed(service: Service, call: Call, auth_key: bytes) -> _Secret:
     account = call.caller.account
     await service.limits.spend("password", account, service.policy.limits.login_name)
     stored = _secret(await service.database.read(lambda tx: tx.row(f"{_SECRET} where id = ?", (account,))))
-    if stored is None or not await _is_right(service, stored, auth_key):
+    async with service.hashing.taken(account, known=True):
+        right = stored is not None and await _is_right(service, stored, auth_key)
+    if stored is None or not right:
         raise CredentialsError("the password is wrong", hint="nothing was changed; try again")
     return stored
 
@@ -229,7 +244,8 @@ async def set_password(service: Service, call: Call) -> Answer:
     check_kdf(given.new_kdf, service.policy)
     stored = await confirmed(service, call, given.auth_key)
     salt, now = service.entropy(SALT_BYTES), service.now()
-    digest = await hashed(service, given.new_auth_key, salt)
+    async with service.hashing.taken(stored.account, known=True):
+        digest = await hashed(service, given.new_auth_key, salt)
     sealed = stored.totp
     if stored.totp is not None and stored.method == AUTH_KEY_FIRST:
         secret = _totp(service, stored)

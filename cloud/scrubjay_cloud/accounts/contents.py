@@ -19,7 +19,7 @@ from scrubjay_shared.wire import (
 
 ACCOUNT_TABLES = (
     *("object", "blob", "wrap", "lane", "token", "enroll", "audit", "device", "account_log", "account_state"),
-    "former_name",
+    *("former_name", "refusal", "known_network"),
     *materialise.TABLES,
 )
 """Every table with rows of an account, besides `account` itself; `loose_body` names what goes from the store after."""

@@ -47,6 +47,7 @@ ENDPOINTS = (
         admits=Admits.ANYONE,
         takes=Takes.JSON,
         record=Register,
+        most="max_register_bytes",
         answer=Pending,
         status=201,
     ),
@@ -75,6 +76,7 @@ ENDPOINTS = (
         summary="The account log from an entry on.",
         handler=read_log,
         admits=Admits.PENDING,
+        refused=True,
         answer=LogPage,
         query=(
             Query(
@@ -92,6 +94,7 @@ ENDPOINTS = (
         summary="The newest checkpoint of the account log, with the state that it states.",
         handler=read_checkpoint,
         admits=Admits.PENDING,
+        refused=True,
         answer=LogCheckpoint,
         query=(
             Query(
@@ -109,6 +112,7 @@ ENDPOINTS = (
         summary="Append signed entries, if the log still ends where the caller thinks it does.",
         handler=append_log,
         admits=Admits.PENDING,
+        refused=True,
         takes=Takes.JSON,
         record=LogAppend,
         answer=LogPage,

@@ -26,6 +26,7 @@ from scrubjay_shared.errors import (
     NotSearchableError,
 )
 from scrubjay_shared.wire import (
+    REFUSED,
     LogAppend,
     LogPage,
 )
@@ -37,15 +38,18 @@ async def read_log(service: Service, call: Call) -> Answer:
     """Return the entries from a number on, as many as a page holds."""
     account = call.caller.account
 
-    def work(tx: Transaction) -> LogPage:
+    def work(tx: Transaction) -> tuple[LogPage, dict[str, str]]:
         row = tx.row("select log_seq, log_head from account where id = ?", (account,))
         if row is None:
             raise account_deleted()
         entries = log_entries(tx, account, call.query["from"], 4_096)
         count = fitting(map(len, entries), LOG_PAGE_BYTES)
-        return LogPage(entries=tuple(entries[:count]), seq=row[0], head=row[1])
+        newest = tx.row("select max(until) from refusal where account = ?", (account,))
+        told = {REFUSED: str(newest[0])} if newest is not None and newest[0] is not None else {}
+        return LogPage(entries=tuple(entries[:count]), seq=row[0], head=row[1]), told
 
-    return Answer(record=await service.database.read(work))
+    page, told = await service.database.read(work)
+    return Answer(record=page, headers=told)
 
 
 async def read_checkpoint(service: Service, call: Call) -> Answer:
@@ -74,7 +78,7 @@ async def append_log(service: Service, call: Call) -> Answer:
     before = await service.state(caller.account, given.head)
     if before.head != given.head:
         raise _moved_on()
-    await service.limits.spend("log", caller.account, service.policy.limits.log, sum(map(len, given.entries)))
+    await service.limits.spend("log", caller.spends_as, service.policy.limits.log, sum(map(len, given.entries)))
     now = service.now()
     states = await checked_states(service, before, given, now)
     state = states[-1]
@@ -228,3 +232,15 @@ def _mirror_devices(tx: Transaction, state: AccountState, now: Millis, *, voided
             " (select id from device where account = ?)",
             (account, account),
         )
+    # A refusal is settled once its device or its author is out: whoever a thief refused is in again with the entry that
+    # revokes the thief.
+    in_force = "(select id from device where account = ? and revoked_at is null)"
+    tx.execute(
+        f"delete from refusal where account = ? and (target not in {in_force} or author not in {in_force})",
+        (account, account, account),
+    )
+    tx.execute(
+        "update device set refused_until = coalesce((select max(until) from refusal"
+        " where refusal.account = device.account and refusal.target = device.id), 0) where account = ?",
+        (account,),
+    )

@@ -9,6 +9,7 @@ from scrubjay_cloud.accounts.authentication import AUTH_KEY, hashed
 from scrubjay_cloud.accounts.blobs import read_blob
 from scrubjay_cloud.accounts.log import checked_states, keyring_hash, store_log
 from scrubjay_cloud.accounts.names import is_taken, taken
+from scrubjay_cloud.accounts.networks import network_hash, note_network
 from scrubjay_cloud.admission import IN_FORCE, PENDING_TOKEN
 from scrubjay_cloud.credentials import (
     SALT_BYTES,
@@ -20,6 +21,7 @@ from scrubjay_cloud.credentials import (
 )
 from scrubjay_cloud.database.port import Transaction
 from scrubjay_cloud.endpoint import Answer, Call
+from scrubjay_cloud.limits import network_of
 from scrubjay_cloud.policy import CloudPolicy
 from scrubjay_cloud.service import Service
 from scrubjay_shared.clock import Millis
@@ -89,7 +91,8 @@ async def register(service: Service, call: Call) -> Answer:
         )
     blobs = [read_blob(data) for data in given.log.blobs]
     salt = service.entropy(SALT_BYTES)
-    digest = await hashed(service, given.auth_key, salt)
+    async with service.hashing.taken(network_of(call.address)):
+        digest = await hashed(service, given.auth_key, salt)
     token, expires = token_text(service.entropy(32)), now + policy.pending_ms
 
     def make(tx: Transaction) -> None:
@@ -114,6 +117,7 @@ async def register(service: Service, call: Call) -> Answer:
             "insert into token (hash, account, kind, expires) values (?, ?, ?, ?)",
             (token_hash(token), state.account, PENDING_TOKEN, expires),
         )
+        note_network(tx, state.account, network_hash(service, state.account, call.address), now, policy)
         audit(tx, state.account, "register", now)
 
     await service.database.write(make)

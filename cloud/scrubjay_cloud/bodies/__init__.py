@@ -12,6 +12,34 @@ What the store does is in `store`; the table is in `loose`; `collection` is wher
 
 from __future__ import annotations
 
-from scrubjay_cloud.bodies.store import BodyStore, Observed, open_store
+from importlib import import_module
+
+from scrubjay_cloud.bodies.store import BodyStore, Observed
+from scrubjay_cloud.settings import Settings
+from scrubjay_shared.errors import InvalidError
 
 __all__ = ["BodyStore", "Observed", "open_store"]
+
+
+def open_store(settings: Settings, observed: Observed | None = None) -> BodyStore | None:
+    """Return the store that the settings name, None where they name none. Asks nothing of it yet.
+
+    Raises InvalidError when the client library is not installed.
+    """
+    if not settings.bodies:
+        return None
+    try:
+        s3 = import_module("scrubjay_cloud.bodies.s3")
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise InvalidError(
+            "a store of bodies needs the extra 'cloud-s3', which is not installed (obstore is missing)",
+            hint="pip install 'scrubjay[cloud,cloud-s3]'",
+        ) from error
+    opened: BodyStore = s3.S3Bodies.of(settings, observed or _unobserved)
+    return opened
+
+
+def _unobserved(kind: str, seconds: float, size: int, held: bool) -> None:  # noqa: FBT001 - as `Observed`
+    """Tell nobody."""

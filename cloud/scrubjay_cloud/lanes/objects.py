@@ -43,7 +43,7 @@ async def get_object(service: Service, call: Call) -> Answer:
     (scope, kind, *_), objects = await with_bodies(service.body_store, read)
     if not caller.full and kind != ObjectKind.KEYRING and scope not in (await readable_scopes(service, call) or ()):
         raise scope_not_given()
-    await service.limits.spend("traffic", caller.account, service.policy.limits.traffic, sum(map(len, objects)))
+    await service.limits.spend("traffic", caller.spends_as, service.policy.limits.traffic, sum(map(len, objects)))
     return Answer(objects=objects)
 
 

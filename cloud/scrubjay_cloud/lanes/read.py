@@ -48,7 +48,9 @@ async def pull(service: Service, call: Call) -> Answer:
         with service.notifier.watch(caller.account, caller.waits_as, caller.head) as watch:
             page, objects = await with_bodies(service.body_store, read)
             if not objects and await watch.wait_beyond(page.head, wait):
-                await admitted_token(service, caller.token, Admits.DEVICE)  # the news may be that it was revoked
+                await admitted_token(
+                    service, caller.token, Admits.DEVICE, refused=True
+                )  # the news may be that it was revoked
                 page, objects = await with_bodies(service.body_store, read)
     await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, objects)))
     key = service.derived("cursor")
@@ -128,7 +130,7 @@ async def read_lane(service: Service, call: Call) -> Answer:
         return None, [(body, key) for body, key in await service.database.read(work)]
 
     _, objects = await with_bodies(service.body_store, read)
-    await service.limits.spend("traffic", caller.account, policy.limits.traffic, sum(map(len, objects)))
+    await service.limits.spend("traffic", caller.spends_as, policy.limits.traffic, sum(map(len, objects)))
     return Answer(objects=objects)
 
 

@@ -43,7 +43,7 @@ async def events(service: Service, call: Call) -> Answer:
                     continue
                 looked = loop.time()
                 try:
-                    before, gseq = gseq, (await admitted_token(service, caller.token, Admits.DEVICE)).gseq
+                    before, gseq = gseq, (await admitted_token(service, caller.token, Admits.DEVICE, refused=True)).gseq
                 except DeniedError:  # expired or revoked: the stream ends, and the next request is told why
                     return
                 news = news or gseq != before

@@ -81,6 +81,8 @@ from scrubjay.api.learn import (
 from scrubjay.api.memories import (
     AliasRequest,
     Entry,
+    ForgetAllRequest,
+    ForgetAllResponse,
     ForgetReceipt,
     ForgetRequest,
     ForgetResponse,
@@ -235,6 +237,8 @@ __all__ = [
     "FeedbackResponse",
     "FieldDiff",
     "Finding",
+    "ForgetAllRequest",
+    "ForgetAllResponse",
     "ForgetReceipt",
     "ForgetRequest",
     "ForgetResponse",

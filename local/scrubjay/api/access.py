@@ -14,6 +14,7 @@ from scrubjay.api.caller import Caller, Principal
 from scrubjay.api.operations import Operation
 from scrubjay_shared.errors import DeniedError, NotFoundError
 from scrubjay_shared.records import (
+    ALWAYS_LOADED,
     TRUST_ORDER,
     Event,
     EventDraft,
@@ -37,8 +38,6 @@ What nobody here says has its bound elsewhere. A job that distils gives a memory
 from (`distill.observe`). What another device's op says is bounded by every device alike, or stores would differ: an
 event by its role, a memory by the least that any write of it said, a layer by that (`scrubjay_shared.ops`).
 """
-
-ALWAYS_LOADED = frozenset({Layer.IDENTITY, Layer.ACTIVE})
 
 IDENTITY_PREFIX = "identity/"
 ACTIVE_PREFIX = "active/"

@@ -13,7 +13,8 @@ class Finding:
 
     `kind` is `exact_duplicate`, `near_duplicate`, `echo` (an agent's memory that tells back what its session was
     handed), `echoed_source` (a passage that does), `untrusted_handed`, `held_back_handed`, `other_project`, `secret`,
-    `secret_event`, or `junk_` and what it is.
+    `secret_event`, `future` and `future_event` (dated later than tomorrow, of all that are held), or `junk_` and its
+    kind.
     """
 
     kind: str

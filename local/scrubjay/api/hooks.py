@@ -12,9 +12,9 @@ class HookRequest:
     """One event of a host, its payload as it came. `event` is the host's name for it, where the payload lacks one.
 
     `sent` is when the hook ran, `project` the folder that it ran in, `process` the process that started it. `inject`
-    asks for what the agent is to be handed with this event. `trial` stores it, finds it and erases it
-    again: so doctor sees whether events arrive. With `use_memory` false nothing of its session is stored from now on,
-    and nothing handed over, until an event of the session comes without.
+    asks for what the agent is to be handed with this event. `trial` stores it and finds it in a transaction that is
+    rolled back: so doctor sees whether events arrive, and changes nothing. With `use_memory` false nothing of its
+    session is stored from now on, and nothing handed over, until an event of the session comes without.
     """
 
     host: str

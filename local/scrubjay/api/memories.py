@@ -185,11 +185,14 @@ class ForgetRequest:
     """Erase a memory or an event. `keep_sources` leaves the words in the events that the memory was read from.
 
     `for_good`: the same words are refused from then on, whoever comes with them, until the person adds them again.
+    `in_copies`: where the person forgets for good, the words are blanked too in the copies that the store makes by
+    itself. Of something that is forgotten already, that is all that is done.
     """
 
     ref: str
     keep_sources: bool = False
     for_good: bool = True
+    in_copies: bool = True
     project: str | None = None
     session_id: str | None = None
 
@@ -201,6 +204,11 @@ class ForgetResponse:
     `copies` are files beside the store, made before, that may still hold the words: backups, and stores that a restore
     put aside. Nothing but the person deletes those. `remaining` are memories and events, by id, that hold a number, a
     key or an address of the words in another sentence: each can be forgotten by its id.
+
+    Of the copies that the store makes by itself (of the last nights, from before a migration), `blanked` counts those
+    that the words were taken out of, `deleted` are those where that failed, and `holding` counts those that hold them
+    still: `blanks` is the person's command that blanks these; "" where that is under way. `in_log`: a long read still
+    holds the words in the log of the file, which is cut back when that ends.
     """
 
     forgotten: tuple[str, ...]
@@ -208,3 +216,42 @@ class ForgetResponse:
     sources: int = 0
     copies: tuple[str, ...] = ()
     remaining: tuple[str, ...] = ()
+    blanked: int = 0
+    deleted: tuple[str, ...] = ()
+    holding: int = 0
+    blanks: str = ""
+    in_log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAllRequest:
+    """Erase all that an import brought, all of a session or all of a project, and what was learned from it.
+
+    Exactly one is named: `import_cause` is the cause of an import, as the history names it. `dry_run` says what would
+    go, and erases nothing. The same words are not refused later; the same events never come again.
+    """
+
+    import_cause: str | None = None
+    session_id: str | None = None
+    project: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetAllResponse:
+    """What went, or would go: `of` says of what, `events` and `memories` count, `sessions` are those it is spread over.
+
+    `examples` are the beginnings of some of the texts. and the log the rest says what `ForgetResponse` says.
+    """
+
+    of: str
+    events: int
+    memories: int
+    sessions: int
+    dry_run: bool
+    examples: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+    blanked: int = 0
+    deleted: tuple[str, ...] = ()
+    holding: int = 0
+    in_log: bool = False

@@ -23,22 +23,14 @@ class Kind(StrEnum):
     STREAM = "stream"
 
 
-class Transport(StrEnum):
-    """A way to call: over HTTP, or in this process (`Memory` and the commands)."""
-
-    HTTP = "http"
-    LOCAL = "local"
-
-
 PERSON_ONLY = frozenset({Principal.PERSON})
 HOSTS_TOO = frozenset({Principal.PERSON, Principal.HOST})
 EVERYONE = frozenset({Principal.PERSON, Principal.AGENT})
-EVERYWHERE = frozenset(Transport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation: its name, the records it takes and gives, who may call it, and which transports show it.
+    """One operation: its name, the records it takes and gives, and who may call it.
 
     Of a stream, `response` is the type of one line.
     """
@@ -49,7 +41,6 @@ class Operation:
     summary: str = ""
     kind: Kind = Kind.UNARY
     principals: frozenset[Principal] = EVERYONE
-    transports: frozenset[Transport] = EVERYWHERE
 
 
 def _named(operations: Iterable[Operation]) -> dict[str, Operation]:
@@ -167,6 +158,13 @@ OPERATIONS: dict[str, Operation] = _named(
             request=api.ForgetRequest,
             response=api.ForgetResponse,
             summary="Erase a memory (or an event, by its id) and the words it was read from.",
+        ),
+        Operation(
+            name="forget_all",
+            request=api.ForgetAllRequest,
+            response=api.ForgetAllResponse,
+            summary="Erase all of an import, a session or a project, and what was learned from it.",
+            principals=PERSON_ONLY,
         ),
         Operation(
             name="forgets",

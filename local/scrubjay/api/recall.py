@@ -86,7 +86,8 @@ class Hit:
     event `questioned_by` is the memory that holds since all that was learned from it was replaced.
     `sources` are its evidence: of a memory the passages that it was read from, of an event that event without its text,
     and of work with an agent the other side of the exchange too (`Quote.beside`).
-    `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet.
+    `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet. `author` is who wrote it,
+    where that is another member of a team or a limited device.
     """
 
     id: str
@@ -112,6 +113,7 @@ class Hit:
     span: tuple[int, int] | None = None
     confidence: float | None = None
     archive: str | None = None
+    author: str | None = None
 
     @property
     def read_from(self) -> tuple[Quote, ...]:

@@ -43,6 +43,9 @@ class ImportResponse:
     of always loaded lines, and `superseded_by` where it leads back to the memory itself.
 
     `cause` is what the history lists it under, and what undo takes back, if it wrote anything; None for a dry run.
+
+    `taken_back` are the beginnings of what the person said on branches of a conversation that they left: so they can
+    tell whether something is missing. Of many, the first.
     """
 
     format: str
@@ -55,6 +58,7 @@ class ImportResponse:
     aliases_taken: int = 0
     changed: tuple[Skipped, ...] = ()
     cause: str | None = None
+    taken_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ FORMATS = (
     "claude-mem",
     "codex",
     "copilot",
+    "cursor",
     "gemini",
     "locomo",
     "markdown",

@@ -9,6 +9,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ import psutil
 from scrubjay import setting_values, spool
 from scrubjay import settings as options
 from scrubjay.cli import render
-from scrubjay.cli.check import Check, fail, ok, warn
+from scrubjay.cli.check import Check, State, fail, ok, warn
 from scrubjay.cli.daemon_state import report_of
 from scrubjay.cli.host_checks import FREE_SPACE, hosts, refused
 from scrubjay.cli.model_files import choices
@@ -25,13 +26,13 @@ from scrubjay.daemon import control
 from scrubjay.model_choice import Choice
 from scrubjay.models import catalog, installed
 from scrubjay.settings import Settings
-from scrubjay.store import Damage, Remedy, find_damage, is_derived, migrations, refused_in
+from scrubjay.store import Damage, Remedy, find_damage, half_made, migrations, refused_in, remedy_of
 from scrubjay.store import check as damage
 from scrubjay.store.damage import Watch
 from scrubjay.transports.client import skew
 from scrubjay.trusted_folders import waiting_beside
-from scrubjay_io.sqlite import SAFE_VERSION, version, version_info
-from scrubjay_shared.errors import CorruptError
+from scrubjay_io.sqlite import SAFE_VERSION, is_mounted_read_only, version, version_info
+from scrubjay_shared.errors import CorruptError, UnavailableError
 
 if TYPE_CHECKING:
     from scrubjay.api import StatusResponse
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 GROUP = "scrubjay.checks"
 """The entry point group in which other packages announce checks: functions from settings to what they found."""
+
+
+READ_ONLY = "its file system is read-only: mount it for writing; until then what is there can be read"
 
 
 LOW_SPACE_BYTES = 500_000_000
@@ -71,10 +75,17 @@ NETWORK_SYSTEMS = frozenset(
 
 def examined(chosen: Settings, watch: Watch | None = None) -> Iterator[Check]:
     """Yield what each of `CHECKS` found, in that order, then with `watch` what `contents` did."""
-    for check in CHECKS:
-        yield from check(chosen)
-    if watch is not None:
-        yield from contents(chosen, watch)
+    if watch is None:
+        for check in CHECKS:
+            yield from check(chosen)
+        return
+    found = [one for check in CHECKS for one in check(chosen)]
+    inside = list(contents(chosen, watch))
+    # Whatever is wrong with the file, one thing is to be done about it: what brings back the worst.
+    told = [one.todo for one in (*found, *inside) if one.state is State.FAIL and one.todo in _REMEDIES.values()]
+    worst = max(told, key=list(_REMEDIES.values()).index, default="")
+    for one in (*found, *inside):
+        yield replace(one, todo=worst) if one.todo in told else one
 
 
 def folders(chosen: Settings) -> Iterator[Check]:
@@ -85,7 +96,8 @@ def folders(chosen: Settings) -> Iterator[Check]:
         elif not folder.is_dir():
             yield fail(name, f"{folder} is not a folder", "move that file away, then scrubjay init")
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            yield fail(name, f"{folder} cannot be written", f"chmod u+rwx {folder}, or give it back to its owner")
+            todo = READ_ONLY if is_mounted_read_only(folder) else f"chmod u+rwx {folder}, or give it back to its owner"
+            yield fail(name, f"{folder} cannot be written", todo)
         elif name == "data folder" and (mode := open_to_others(folder)):
             yield warn(name, f"{folder} is open to other users ({mode:03o})", f"chmod 700 {folder}")
         else:
@@ -119,6 +131,13 @@ def disk(chosen: Settings) -> Iterator[Check]:
         yield warn("disk space", f"{render.words.size(free)} free", "free some space before a backup or an upgrade")
     else:
         yield ok("disk space", f"{render.words.size(free)} free")
+    if left := half_made(chosen.store_path):
+        taken = sum(each.lstat().st_size for each in left)
+        yield warn(
+            "copies",
+            f"{len(left)} half made, of a process that was killed: {render.words.size(taken)}",
+            "the next scrubjay backup deletes them",
+        )
     system = file_system(nearest)
     if system in NETWORK_SYSTEMS:
         yield warn(
@@ -159,14 +178,18 @@ def store(chosen: Settings) -> Iterator[Check]:
         yield warn("store", f"{path} does not exist yet", "scrubjay init makes it")
         return
     if not os.access(path, os.R_OK | os.W_OK):
-        yield fail("store", f"{path} cannot be written", f"chmod u+rw {path}")
+        todo = READ_ONLY if is_mounted_read_only(path.parent) else f"chmod u+rw {path}"
+        yield fail("store", f"{path} cannot be written", todo)
     if mode := open_to_others(path):
         yield warn("store", f"{path} is open to other users ({mode:03o})", f"chmod 600 {path}")
-    if wrong := damage(path):
+    try:
+        wrong = damage(path)
+    except UnavailableError as error:
+        yield fail("store", error.message, error.hint)
+        return
+    if wrong:
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        derived = all(map(is_derived, wrong))
-        todo = "scrubjay rebuild makes the index again" if derived else "scrubjay restore FILE brings back a backup"
-        yield fail("integrity", f"{wrong[0]}{more}", todo, CorruptError)
+        yield fail("integrity", f"{wrong[0]}{more}", _REMEDIES[remedy_of(path, wrong)], CorruptError)
         return
     yield ok("integrity", f"tables and full-text index whole, {render.words.size(path.stat().st_size)}")
     newest, found = migrations()[-1].version, version_of(path)
@@ -183,10 +206,12 @@ TOLD = 3
 
 
 _REMEDIES = {
-    Remedy.RESTORE: "scrubjay restore FILE brings back a backup from before; nothing else holds it",
     Remedy.REBUILD: "scrubjay rebuild derives it again; nothing is lost",
     Remedy.VECTORS: "scrubjay rebuild --vectors computes it again; nothing is lost",
+    Remedy.SALVAGE: "scrubjay salvage makes a new store of all that can be read, and says what is lost",
+    Remedy.RESTORE: "scrubjay restore FILE brings back a backup from before; nothing else holds it",
 }
+"""What is to be done, from the least to the most: each does what those before it do."""
 
 
 def contents(chosen: Settings, watch: Watch) -> Iterator[Check]:

@@ -33,7 +33,7 @@ LIMIT_S = 5.0
 """How long the hook may take: a tenth of a second, when nothing else is going on."""
 
 SYNTHETIC = "UserPromptSubmit"
-"""An event that every host's table knows; sent on trial, it is stored, found, and erased again."""
+"""An event that every host's table knows; sent on trial, it is stored and found, and that is rolled back."""
 
 ERROR_NAME = "hook_error"
 """The file of the data folder in which `scrubjay-hook` says when and where it last failed."""
@@ -96,7 +96,7 @@ def _complete(host: Host, machine: Machine, last: int | None, *, running: bool) 
 
 
 def _arrives(host: Host, machine: Machine) -> bool:
-    """Run the registered program with an event on trial; say whether the daemon stored it, found it and erased it."""
+    """Run the registered program with an event on trial; say whether the daemon stored it and found it."""
     program, *rest = machine.capture(host.name, SYNTHETIC)
     event = {
         "hook_event_name": SYNTHETIC,

@@ -48,6 +48,23 @@ class ImportFile(NamedTuple):
         return f"stdin:{hashlib.sha256(data).hexdigest()}" if self.path is None else str(self.path.resolve())
 
 
+def strange_folders(given: Iterable[str]) -> list[Path]:
+    """Return which of what is given are folders that no agent made: what they hold may be anybody's."""
+    found = [Path(word).expanduser() for word in given if word != "-"]
+    patterns = [Path(one) for path in found if not path.exists() for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207
+    return [path for path in (*found, *patterns) if path.is_dir() and not _is_an_agents(path)]
+
+
+def _is_an_agents(folder: Path) -> bool:
+    """Say whether an agent keeps its sessions in a folder: its home, a project in it, or something in such a home."""
+    if any(agent_folder.kind_of(part) for part in folder.resolve().parts):
+        return True
+    _, folders, names = next(os.walk(folder), ("", [], []))
+    homes = [folder / agent_folder.PROJECTS] if agent_folder.PROJECTS in folders else []
+    homes += [folder] if folder.resolve().name == agent_folder.PROJECTS else []
+    return _is_project(folder, folders, names) or any(map(_is_home, homes))
+
+
 def files(given: Iterable[str], *, named_format: bool) -> Iterator[ImportFile]:
     """Yield the files that are meant. Raises NotFoundError for a pattern that matches nothing.
 

@@ -58,7 +58,8 @@ class ImportReport:
 
     `changed` counts what records said of themselves and a file cannot say: how far they are trusted, that they are
     loaded always. `always_loaded` is there after `--restore`. `cause` is what `scrubjay history` lists the import under
-    if it wrote anything, and what `scrubjay undo` takes back; null after a dry run.
+    if it wrote anything, and what `scrubjay undo` takes back; null after a dry run. `taken_back` are the beginnings of
+    what you said on branches of conversations that you left, which are not imported.
     """
 
     files: int
@@ -75,6 +76,7 @@ class ImportReport:
     changed: tuple[api.Skipped, ...] = ()
     always_loaded: AlwaysLoaded | None = None
     cause: str | None = None
+    taken_back: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,24 @@ class RestoreReport:
     kept: str | None
     always_loaded: AlwaysLoaded
     forgotten: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SalvageReport:
+    """The store's file, what it was made of again, where the damaged one is kept, and what came over.
+
+    `lost` counts the rows of each table that could not be read as they were written; `restamped` the events that keep
+    their words and got another place in the log.
+    """
+
+    file: str
+    source: str
+    kept: str | None
+    memories: int
+    events: int
+    ops: int
+    lost: dict[str, int]
+    restamped: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

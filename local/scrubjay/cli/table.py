@@ -191,6 +191,7 @@ COMMANDS: dict[str, Command] = {
         Command(
             "restore", "put a backup in place of the store", "RestoreReport", "scrubjay restore scrubjay-2026-11-21.db"
         ),
+        Command("salvage", "make a new store of what a damaged one still holds", "SalvageReport", "scrubjay salvage"),
         Command("rebuild", "derive everything again from events and ops", "RebuildResponse", "scrubjay rebuild"),
         Command("models", "list, fetch and choose models", "ModelsResponse", "scrubjay models pull"),
         Command("daemon", "start, stop and watch the daemon", "StatusResponse", "scrubjay daemon start"),

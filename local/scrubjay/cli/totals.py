@@ -23,6 +23,7 @@ class Totals:
     skipped: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
     formats: Counter[str] = field(default_factory=Counter)
+    taken_back: list[str] = field(default_factory=list)
     cause: str | None = None
     """What the history lists the import under."""
 
@@ -36,6 +37,7 @@ class Totals:
         self.renamed += answer.renamed
         self.aliases_taken += answer.aliases_taken
         self.redactions.update(answer.redactions)
+        self.taken_back += answer.taken_back
         self.skip(answer.skipped)
         self.changed.update({each.reason: each.count for each in answer.changed})
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 import psutil
 import uvicorn
 
+from scrubjay import garbage
 from scrubjay import settings as options
 from scrubjay.accounts import MAIN
 from scrubjay.daemon import control, other_accounts
@@ -79,11 +80,12 @@ def run(
 ) -> Running | None:
     """Serve until SIGTERM or SIGINT. Returns None then, or at once the daemon that already serves this store.
 
-    In the foreground it logs to stderr too. It takes over the process: signals, logging, and the mode of new files.
+    In the foreground it logs to stderr too. It takes over the process: signals, logging, garbage, modes of new files.
     `stop_mark` is the mark of the last stop when this start was asked for (`control`), None for now; a stop since
     then ends it before it serves. Raises ConflictError when a process that is not a daemon has the store,
     UnavailableError when it was stopped, and what opening the store raises.
     """
+    garbage.own()
     os.umask(0o077)  # the store, its snapshots, the log: all of them are the user's alone
     settings = replace(settings, account=MAIN)  # of all accounts, the others beside it
     options.ensure_dirs(settings)
@@ -91,7 +93,7 @@ def run(
     if stop_mark is None:
         stop_mark = control.stop_mark(settings.data_dir)
     ended = asyncio.run(_serve(settings, policy, foreground=foreground, stop_mark=stop_mark))
-    if ended is Change.PROGRAM_REPLACED:
+    if ended in {Change.PROGRAM_REPLACED, Change.LOG_GONE}:
         _run_again()
     return ended if isinstance(ended, Running) else None
 
@@ -167,7 +169,7 @@ async def _serve(
                 # What is here now stays. The collector need not walk over it each time that a large request makes it
                 # look at everything, 30 ms in which no other thread runs.
                 gc.enable()
-                gc.freeze()
+                garbage.keep()
                 # A stop that came too early to find what we just wrote has left its mark.
                 if control.stop_mark(settings.data_dir) == stop_mark:
                     change = await _ended(stopping, watch.changed(policy.daemon.watch_seconds))

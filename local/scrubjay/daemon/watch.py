@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from scrubjay import version as program_version
-from scrubjay.store import identity, replaced
+from scrubjay.store import identity, log_path, replaced
 
 PROGRAM = Path(program_version.__file__)
 """The file that every installation replaces, and that says of which version it is."""
@@ -23,6 +23,7 @@ class Change(Enum):
     """What has happened to what the daemon runs on."""
 
     STORE_GONE = "the store's file was deleted or moved"
+    LOG_GONE = "the store's log was deleted or moved"
     PROGRAM_GONE = "scrubjay was uninstalled"
     PROGRAM_REPLACED = "scrubjay was upgraded"
 
@@ -35,6 +36,7 @@ class Watch:
 
     def __init__(self, store: Path, program: Path = PROGRAM, version: str = program_version.__version__) -> None:
         self._store, self._store_was = store, identity(store)
+        self._log, self._log_was = log_path(store), identity(log_path(store))
         self._program, self._program_was = program, signature(program)
         self._version = version
         self._last: Change | None = None
@@ -42,13 +44,16 @@ class Watch:
     def look(self) -> Change | None:
         """Return what has changed for good, None while nothing has."""
         found = self._found()
-        settled = found is not None and (found is self._last or found is Change.STORE_GONE)
+        settled = found is not None and (found is self._last or found in {Change.STORE_GONE, Change.LOG_GONE})
         self._last = found
         return found if settled else None
 
     def _found(self) -> Change | None:
         if replaced(self._store, self._store_was):
             return Change.STORE_GONE
+        return Change.LOG_GONE if self._log_was and replaced(self._log, self._log_was) else self._of_program()
+
+    def _of_program(self) -> Change | None:
         if self._program_was is None:  # it never was a file of its own: in an archive, say
             return None
         now = signature(self._program, self._program_was)

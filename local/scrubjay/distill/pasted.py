@@ -62,6 +62,9 @@ DIFF_HEAD = re.compile(
 )
 DIFF_BODY = re.compile(r"(?:[+\-\\ ]|@@|diff --git |index [0-9a-f]|new file mode|deleted file|similarity|rename |$)")
 
+LEVEL = re.compile(r"\[?(?:TRACE|DEBUG|INFO|NOTICE|NOTE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]?:? \S")
+"""How a line of a log begins that tells no time; one such line a person may write."""
+
 YAML_LINE = re.compile(r"(?:- )?(?P<key>[\w\"'./-]{1,60}):(?P<value>\s+\S[^\n]{0,300})?$")
 
 MAIL_HEADER = re.compile(
@@ -174,6 +177,27 @@ INLINE_LEAD_IN = re.compile(
     r"(?: (?:says?|reads?|from \S+|of \S+|for \S+)){0,2}\s?:\s+\S"
 )
 
+_POLITE = r"(?:(?:please|pls|plz|hey|hi|ok|okay|so|and|now|(?:can|could|would|will) you|help me),? ){0,4}"
+_OTHERS_TEXT = (
+    r"(?:this |the |that |an? |following |my ){0,3}(?:[\w'-]+ ){0,3}(?:comment|message|e-?mail|mail|review|reply|"
+    r"response|post|tweet|thread|quote|quotation|passage|statement|announcement|letter|text|paragraph|sentence|ticket|"
+    r"issue|feedback|testimonial|chat)"
+)
+HANDED_OVER = re.compile(
+    rf"(?im)(?:^|(?<=[.!?,;] )){_POLITE}(?:"
+    r"(?:translate|summari[sz]e|proof-?read|paraphrase|rephrase|reword|transcribe|spell-?check|tl;?dr|übersetze|"
+    r"traduis|traduce|(?:correct|fix|check|improve|polish) (?:the |my |this |its )?(?:grammar|spelling|english|wording|"
+    r"style|tone))(?![\w-])[^\n:]{0,100}:"
+    r"|(?:what do you (?:think|make) (?:of|about)|what about|thoughts on|how (?:do|should|would) (?:i|we|you) (?:reply|"
+    r"respond|answer) to|(?:reply|respond|answer) to|review|explain|analy[sz]e|is|look at|read|see|here(?:'s| is)|"
+    rf"(?:i|we) (?:got|received|found|read)) {_OTHERS_TEXT}"
+    r"(?: (?:by|from|of|in|on|that|which|says?|saying)\b[^\n:?]{0,80})?[:?]"
+    rf"|is {_OTHERS_TEXT}(?: [\w'-]+){{1,4}}\?"
+    r"|(?!(?:i|we|you) )(?:[\w'-]+ ){1,5}(?:wrote|writes|said|says|replied|commented|posted)(?: (?:me|us))?:"
+    r")(?=\s|$)"
+)
+"""What is to be translated, corrected or judged, and stands right behind: nobody says it here."""
+
 ASKS = re.compile(
     r"(?i)(?:(?:so|ok|okay|and|but|also|now|then|hmm+|well|please|pls|plz|thanks|yes|no|hey|hi claude),? )*"
     r"(?:please|pls|plz|can (?:you|we|i)|could (?:you|we)|would you|will you|do (?:you|we|i)|should (?:we|i)|"
@@ -239,6 +263,11 @@ QUOTED_SPEECH = re.compile(
     r"(?<![\w\"])[\"\u201c\u201e\u00ab](?=\S)(?:[^\"\u201c\u201d\u00bb\n]|\n(?!\s*\n)){30,2000}?"
     r"(?<=\S)[\"\u201d\u201c\u00bb](?!\w)"
 )
+VOICE = re.compile(r"(?i)(?<![\w'`./-])(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll)(?![\w`/-])")
+COMMAND = re.compile(r"\s{0,20}/[a-z][\w:-]{0,60}[ \t]+(?=[^\W\d_])(?!(?:is|has|was|are|and|or|in|on|for)\b)")
+"""A command at the beginning of a turn, before the words that are given to it; not a path that is spoken of."""
+
+PARAGRAPH = re.compile(r"\n[ \t]*\n")
 LONGEST_OUTPUT = 200
 """Lines between two prompts of a terminal."""
 
@@ -257,9 +286,11 @@ def own_words(text: str) -> tuple[Span, ...]:
     """
     spans: list[Span] = []
     begin = finish = -1
+    command = COMMAND.match(text)
     for line in read_lines(text):
         if line.kind is LineKind.OWN:
-            begin, finish = (begin if begin >= 0 else line.start), line.end
+            start = command.end() if command and line.start < command.end() <= line.end else line.start
+            begin, finish = (begin if begin >= 0 else start), line.end
         elif line.kind is not LineKind.BLANK and begin >= 0:
             spans += _unquoted(text, begin, finish)
             begin = -1
@@ -280,16 +311,25 @@ def _visible(text: str) -> int:
 
 
 def _unquoted(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield what stands around the quotations of several sentences."""
+    """Yield what stands around the quotations of several sentences, and before what is handed over behind a colon."""
+    others = [quote.span() for quote in QUOTED_SPEECH.finditer(text, start, end) if _is_speech(quote[0])]
+    for handed in HANDED_OVER.finditer(text, start, end):
+        below = PARAGRAPH.search(text, handed.end(), end)
+        if text[handed.end() : end].split("\n", 1)[0].strip():  # else its lines are told by the lead-in above them
+            others.append((handed.end(), below.start() if below else end))
     position = start
-    for quote in QUOTED_SPEECH.finditer(text, start, end):
-        if len(quote[0].split()) <= QUOTED_WORDS or not SENTENCE_END.search(quote[0], 1, len(quote[0]) - 4):
-            continue
-        if text[position : quote.start()].strip():
-            yield Span(position, quote.start())
-        position = quote.end()
+    for begin, finish in sorted(others):
+        if text[position:begin].strip():
+            yield Span(position, begin)
+        position = max(position, finish)
     if text[position:end].strip():
         yield Span(position, end)
+
+
+def _is_speech(quote: str) -> bool:
+    """Say whether a quotation is what somebody said: some words, in which they speak or end a sentence."""
+    ends = SENTENCE_END.search(quote, 1, max(len(quote) - 4, 1))
+    return len(quote.split()) > QUOTED_WORDS and bool(ends or VOICE.search(quote))
 
 
 def read_lines(text: str) -> tuple[Line, ...]:
@@ -363,6 +403,8 @@ class _Turn:
 
     def mark_gaps(self) -> None:
         """Give a paste the lines between two of its own, if few and said to nobody, and the lines that it wraps to."""
+        levels = [n for n, bare in enumerate(self.bare) if LEVEL.match(bare)]
+        self.mark(levels if len(levels) > 1 else (), LineKind.LOG)
         last = -1
         for n, kind in enumerate(self.kinds):
             if kind not in LISTED:
@@ -452,7 +494,8 @@ class _Turn:
                 continue
             if INLINE_LEAD_IN.match(bare) or (FILE_NAME.match(bare) and self._goes_on(n)):
                 return n
-            if LEAD_IN.match(bare):
+            handed = HANDED_OVER.search(bare)
+            if LEAD_IN.match(bare) or (handed and handed.end() == len(bare)):
                 below = next((m for m in range(n + 1, len(self.kinds)) if self.kinds[m] is not LineKind.BLANK), None)
                 if below is not None and self.kinds[below] is LineKind.OWN:
                     return below

@@ -45,6 +45,7 @@ from scrubjay.importers.echo import is_our_command, is_our_tool, without_echo
 from scrubjay.importers.forms import Answered, is_form
 from scrubjay.importers.forms import answered as form_answers
 from scrubjay.importers.parsing import clean, digest, millis
+from scrubjay.importers.typed import typed
 from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
@@ -224,7 +225,7 @@ def started(told: Told) -> EventDraft | str:
 def prompted(told: Told) -> EventDraft | str:
     """Return what the person typed."""
     raw = next((text for path in PROMPTS if (text := said(at(told.payload, path)))), "")
-    text = shown(raw)
+    text = shown(typed(without_echo(raw)))
     if helps(told):
         return "subagent"
     if told.word(("source",)) in NOT_PERSONS or text.startswith(MADE_BY_PROGRAM):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from scrubjay.importers import shapes
@@ -16,6 +17,8 @@ from scrubjay.importers.claude_code import parse_claude_code
 from scrubjay.importers.claude_mem import parse_claude_mem
 from scrubjay.importers.codex import parse_codex
 from scrubjay.importers.copilot import parse_copilot
+from scrubjay.importers.cursor import MARK as CURSOR_MARK
+from scrubjay.importers.cursor import parse_cursor
 from scrubjay.importers.gemini import parse_gemini
 from scrubjay.importers.locomo import parse_locomo
 from scrubjay.importers.mcp_memory import parse_mcp_memory
@@ -23,7 +26,7 @@ from scrubjay.importers.mem0 import parse_mem0
 from scrubjay.importers.notes import parse_markdown, parse_text
 from scrubjay.importers.opencode import parse_opencode
 from scrubjay.importers.pam import parse_pam
-from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, json_objects, path_of
+from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_utf8, in_order, json_objects, path_of
 from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
 from scrubjay.importers.specstory import parse_specstory
 from scrubjay_shared.errors import InvalidError
@@ -74,6 +77,7 @@ SESSIONS: Mapping[SourceFormat, _OfSessions] = {
     SourceFormat.CLAUDE_MEM: parse_claude_mem,
     SourceFormat.CODEX: parse_codex,
     SourceFormat.COPILOT: parse_copilot,
+    SourceFormat.CURSOR: parse_cursor,
     SourceFormat.GEMINI: parse_gemini,
     SourceFormat.MEM0: parse_mem0,
     SourceFormat.OPENCODE: parse_opencode,
@@ -102,6 +106,8 @@ def detect(name: str, head: bytes) -> SourceFormat:
         raise InvalidError(f"{name} is JSON, but not of a format that scrubjay reads", hint=FORMATS_HINT)
     if begin.startswith(AIDER_MARK):
         return SourceFormat.AIDER
+    if CURSOR_MARK.match(begin):
+        return SourceFormat.CURSOR
     if SPECSTORY_TOP.match(begin):
         return SourceFormat.SPECSTORY
     if suffix in MARKDOWN_SUFFIXES or path.name.lower() in MARKDOWN_NAMES:
@@ -127,6 +133,8 @@ def parse(
     found out when None. `only` picks one LoCoMo conversation by sample id or place from 1. `project` is who it is all
     for; without one, events of Claude Code belong to the directory they happened in, and the rest to the person.
 
+    Times are in the order of the file (`parsing.in_order`).
+
     Raises InvalidError for an empty, binary or unknown file, or one that is not in `format`; NotFoundError when `only`
     names nothing. Damage inside a file is counted in `skipped` instead.
     """
@@ -140,13 +148,14 @@ def parse(
         )
     match source:
         case SourceFormat.LOCOMO:
-            return parse_locomo(name, data, only=only, project=project)
+            parsed = parse_locomo(name, data, only=only, project=project)
         case SourceFormat.MCP_MEMORY:
-            return parse_mcp_memory(name, data, project=project, place=place)
+            parsed = parse_mcp_memory(name, data, project=project, place=place)
         case SourceFormat.MARKDOWN:
-            return parse_markdown(name, data, project=project, place=place)
+            parsed = parse_markdown(name, data, project=project, place=place)
         case _:
-            return SESSIONS[source](name, data, project=project)
+            parsed = SESSIONS[source](name, data, project=project)
+    return replace(parsed, events=in_order(parsed.events))
 
 
 def named(word: str) -> SourceFormat:

@@ -2,7 +2,7 @@
 
 `current_node` is the last message of that branch; its parents lead to the beginning. What hangs beside it was asked
 again or answered anew, and is counted. Hidden messages, instructions of the account and calls of tools are not said by
-anybody. Times are seconds, and may be missing.
+anybody. What was said by voice stands as its transcription. Times are seconds, and may be missing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, millis
-from scrubjay.importers.talk import Session, listed, part_of, whole_json
+from scrubjay.importers.talk import Session, listed, open_branch, part_of, whole_json
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
 AGENT = "chatgpt"
 SPEAKERS = {"user": (EventType.USER_MESSAGE, Role.USER), "assistant": (EventType.ASSISTANT_MESSAGE, Role.ASSISTANT)}
 WORDS = ("text", "multimodal_text")
+VOICE = ("audio_transcription", "audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
+"""Parts of what was said by voice: its words, and the sound, which stands beside them and is not counted."""
+
 THOUGHTS = ("thoughts", "reasoning_recap")
 
 
@@ -25,18 +28,20 @@ def parse_chatgpt(name: str, data: bytes, *, project: str | None) -> Parsed:
     """Read conversations. Raises InvalidError for what is no JSON; what cannot be read is counted in `skipped`."""
     skipped: Counter[str] = Counter()
     events: list[EventDraft] = []
+    left: list[str] = []
     for talk in listed(whole_json(name, data)):
         if isinstance(talk, dict) and isinstance(talk.get("mapping"), dict):
-            events += said(talk, project, skipped)
+            events += said(talk, project, skipped, left)
         else:
             skipped["unknown" if isinstance(talk, dict) else "not_object"] += 1
-    return Parsed(format=SourceFormat.CHATGPT, events=tuple(events), skipped=counted(skipped))
+    return Parsed(format=SourceFormat.CHATGPT, events=tuple(events), skipped=counted(skipped), taken_back=tuple(left))
 
 
-def said(talk: Json, project: str | None, skipped: Counter[str]) -> Iterator[EventDraft]:
-    """Yield what was said in one conversation, in order."""
+def said(talk: Json, project: str | None, skipped: Counter[str], left: list[str]) -> Iterator[EventDraft]:
+    """Yield what was said in one conversation, in order; `left` takes what the person said on branches beside it."""
     nodes: Json = talk["mapping"]
-    branch = path(nodes, clean(talk.get("current_node")))
+    parents = {key: clean(node.get("parent")) if isinstance(node, dict) else "" for key, node in nodes.items()}
+    branch = open_branch(parents, clean(talk.get("current_node")), lambda key: newest(nodes[key]))
     on_branch = set(branch)
     session = Session(
         agent=AGENT, id=first(talk, "conversation_id", "id") or branch[0] if branch else "", project=project
@@ -46,8 +51,10 @@ def said(talk: Json, project: str | None, skipped: Counter[str]) -> Iterator[Eve
         return
     when = millis(talk.get("create_time")) or millis(talk.get("update_time"))
     for key, node in nodes.items():
-        if key not in on_branch and words(part_of(node, "message"), Counter()):
+        message = part_of(node, "message")
+        if key not in on_branch and (text := words(message, Counter())):
             skipped["branch"] += 1
+            left += [text] if clean(part_of(message, "author").get("role")) == "user" else []
     for key in branch:
         message = part_of(nodes[key], "message")
         when = millis(message.get("create_time")) or when
@@ -60,21 +67,6 @@ def event(session: Session, key: str, message: Json, text: str, when: Millis | N
     kind, role = SPEAKERS[clean(part_of(message, "author").get("role"))]
     model = clean(part_of(message, "metadata").get("model_slug"))
     return session.event(kind, role, text, ts=when, key=clean(message.get("id")) or key, about={"model": model})
-
-
-def path(nodes: Json, last: str) -> list[str]:
-    """Return the branch that leads to a message, from its beginning. Without one, to the newest end there is."""
-    if last not in nodes:
-        ends = [key for key, node in nodes.items() if isinstance(node, dict) and not node.get("children")]
-        last = max(ends, key=lambda key: (newest(nodes[key]), key), default="")
-    found: list[str] = []
-    seen: set[str] = set()
-    while last and last in nodes and last not in seen:
-        seen.add(last)
-        found.append(last)
-        node = nodes[last]
-        last = clean(node.get("parent")) if isinstance(node, dict) else ""
-    return found[::-1]
 
 
 def newest(node: Json) -> int:
@@ -99,8 +91,19 @@ def words(message: Json, skipped: Counter[str]) -> str:
         skipped[reason] += 1
         return ""
     parts = content.get("parts")
-    parts = parts if isinstance(parts, list) else [content.get("text")]
-    skipped["image"] += sum(isinstance(part, dict) for part in parts)
-    text = "\n".join(filter(None, (clean(part) for part in parts)))
+    parts = listed(parts if parts is not None else content.get("text"))
+    heard = [spoken_of(part) for part in parts]
+    skipped["image"] += sum(isinstance(part, dict) and said is None for part, said in zip(parts, heard, strict=True))
+    text = "\n".join(filter(None, heard))
     skipped["empty"] += not text and not any(isinstance(part, dict) for part in parts)
     return text
+
+
+def spoken_of(part: object) -> str | None:
+    """Return the words of a part: what was typed, or said by voice; None for a picture, a file or a sound."""
+    if not isinstance(part, dict):
+        return clean(part)
+    kind = clean(part.get("content_type"))
+    if kind in VOICE:
+        return clean(part.get("text"))
+    return clean(part.get("text")) or None if kind in ("", "text") else None

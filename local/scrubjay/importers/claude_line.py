@@ -5,6 +5,7 @@ The vendor calls the format internal: a line we do not know is counted, never an
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,8 @@ from scrubjay.importers.parsing import (
     millis,
     path_of,
 )
-from scrubjay.importers.talk import called, spoken
+from scrubjay.importers.talk import called, listed, part_of, spoken
+from scrubjay.importers.typed import refused, typed
 from scrubjay_shared.records import EventDraft, EventType, Json, Role, Trust
 
 AGENT = "claude-code"
@@ -31,7 +33,6 @@ NOT_TYPED = (  # a user line that starts so was written by the program, not by t
     "<local-command-stderr>",
     "<local-command-caveat>",
     "<task-notification>",
-    "<bash-input>",
     "<bash-stdout>",
     "<bash-stderr>",
     "<system-reminder>",
@@ -39,6 +40,9 @@ NOT_TYPED = (  # a user line that starts so was written by the program, not by t
     "[Request interrupted",
     "This session is being continued from a previous conversation",
 )
+COMMAND = re.compile(r"/[\w:-]+")
+"""A command to the program as it is typed, which says no more than its name."""
+
 TALK = ("user", "assistant")
 NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event"))
 """`promptSource` of prompts that a program made; a person's is "user", a script's "sdk"; older lines lack it."""
@@ -48,7 +52,9 @@ NOT_PERSONS = frozenset(("system", "loop_wakeup", "schedule_wakeup", "poll_event
 class MappedLine:
     """What one line holds: the events (usually one, or no event), and where it stands in the transcript's tree.
 
-    `message_id` is that of an assistant message, whose content blocks come as one line each.
+    `message_id` is that of an assistant message, whose content blocks come as one line each. `boundary` says that a
+    compaction ended here, `preserved` names the first and the last line that it kept. `queue` is what was done to the
+    queue of what is typed while the agent works.
     """
 
     uuid: str
@@ -57,6 +63,14 @@ class MappedLine:
     prompt: bool = False
     message_id: str = ""
     drafts: tuple[EventDraft, ...] = ()
+    boundary: bool = False
+    queue: str = ""
+    preserved: tuple[str, str] = ("", "")
+
+    @property
+    def stays(self) -> bool:
+        """Whether prompts below it are its own: bookkeeping between a message and a prompt is passed over."""
+        return self.talk or self.boundary
 
 
 @dataclass(slots=True)
@@ -95,23 +109,32 @@ class LineMapper:
     def map(self, record: dict[str, Any]) -> MappedLine:
         """Return what a line means. What it holds besides is counted in `skipped`."""
         kind = record.get("type")
-        line = MappedLine(
-            uuid=clean(record.get("uuid")),
-            parent=first(record, "parentUuid", "logicalParentUuid"),
-            talk=kind in TALK,
-        )
+        line = MappedLine(uuid=clean(record.get("uuid")), parent=self.parent_of(record), talk=kind in TALK)
         if kind == "user":
             return self.user(record, line)
         if kind == "assistant":
             return self.assistant(record, line)
         if kind == "attachment":
             return self.attachment(record, line)
+        if kind == "queue-operation":
+            return self.queued(record, line)
         if kind == "system":
-            details = record.get("compactMetadata")
-            if record.get("subtype") == "compact_boundary" and isinstance(details, dict):
-                self.compacted = {k: v for k, v in details.items() if k in ("trigger", "preTokens") and v is not None}
+            line = self.boundary(record, line)
         self.skipped[clean(kind) if kind in ("system", "summary") else "bookkeeping"] += 1
         return line
+
+    def parent_of(self, record: dict[str, Any]) -> str:
+        """Return the line that a line names as the one before it; a compaction's has no other than a logical one."""
+        return first(record, "parentUuid", "logicalParentUuid")
+
+    def boundary(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
+        """Return the line, as the end of a compaction if it is one; its circumstances go with the summary to come."""
+        if record.get("subtype") != "compact_boundary":
+            return line
+        details = part_of(record, "compactMetadata")
+        self.compacted = {k: v for k, v in details.items() if k in ("trigger", "preTokens") and v is not None}
+        kept = part_of(details, "preservedSegment")
+        return replace(line, boundary=True, preserved=(clean(kept.get("headUuid")), clean(kept.get("tailUuid"))))
 
     def user(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
         """Return a prompt, a compaction's summary, or results of tools."""
@@ -134,14 +157,14 @@ class LineMapper:
 
     def prompt(self, record: dict[str, Any], line: MappedLine, text: str, *, images: bool) -> MappedLine:
         """Return what the person typed, or count why it is not that."""
-        typed = spoken(text)
-        if typed.startswith(NOT_TYPED):
-            self.skipped["interrupted" if typed.startswith("[Request") else "command"] += 1
+        said = typed(spoken(text))
+        if said.startswith(NOT_TYPED):
+            self.skipped["interrupted" if said.startswith("[Request") else "command"] += 1
             return line
-        if not typed:
+        if not said:
             self.skipped["reminder" if text else "image" if images else "empty"] += 1
             return replace(line, prompt=images)
-        draft = self.draft(record, EventType.USER_MESSAGE, Role.USER, typed, line.uuid)
+        draft = self.draft(record, EventType.USER_MESSAGE, Role.USER, said, line.uuid)
         return replace(line, prompt=True, drafts=(draft,))
 
     def results(self, record: dict[str, Any], blocks: list[dict[str, Any]], uuid: str) -> Iterator[EventDraft]:
@@ -163,12 +186,17 @@ class LineMapper:
             if is_form(tool) and block.get("is_error") is not True and (found := answered(told, told, output)):
                 yield from self.form(record, found, ":".join(filter(None, (uuid, call))))
                 continue
-            text = f"{heading}\n{output}" if heading else output
-            draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, ":".join(filter(None, (uuid, call))))
+            said = ""
+            if turned_down(record, block, tool):
+                output, said = refused(output)
+            text, key = f"{heading}\n{output}" if heading else output, ":".join(filter(None, (uuid, call)))
+            draft = self.draft(record, EventType.TOOL_RESULT, Role.TOOL, text, key)
             about: Json = {key: value for key, value in (("tool", tool), ("call_id", call)) if value}
             if block.get("is_error") is True:
                 about["is_error"] = True
             yield replace(draft, metadata={**draft.metadata, **about})
+            if said := spoken(said):
+                yield self.draft(record, EventType.USER_MESSAGE, Role.USER, said, key and f"{key}:said")
 
     def form(self, record: dict[str, Any], found: Sequence[Answered], key: str) -> Iterator[EventDraft]:
         """Yield the questions of a form as the agent's words, and the answers as the person's."""
@@ -215,6 +243,22 @@ class LineMapper:
         queued = self.prompt(record, line, text, images=any(block.get("type") == "image" for block in blocks))
         return replace(queued, prompt=False)  # it lies beside the path without having been taken back
 
+    def queued(self, record: dict[str, Any], line: MappedLine) -> MappedLine:
+        """Return what was typed while the agent worked, as it was put into the queue, or that it was taken out again.
+
+        Some versions tell it nowhere else; where a later line does, `claude_code` leaves this one out. Its key is not
+        one of this transcript's other lines: so a line that tells it later is known to be the same.
+        """
+        operation = clean(record.get("operation"))
+        blocks = content_blocks(record.get("content")) if operation == "enqueue" else []
+        said = typed(spoken("\n".join(clean(block.get("text")) for block in blocks).strip()))
+        if not said or said.startswith(NOT_TYPED) or COMMAND.fullmatch(said):
+            self.skipped["bookkeeping"] += 1
+            return replace(line, queue=operation)
+        draft = self.draft(record, EventType.USER_MESSAGE, Role.USER, said, "")
+        key = digest(draft.session_id, str(record.get("timestamp")), said)
+        return replace(line, queue=operation, drafts=(replace(draft, dedupe_key=f"{AGENT}/queued:{key}"),))
+
     def blocks(self, record: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the content blocks of a line's message."""
         message = record.get("message")
@@ -232,14 +276,18 @@ def not_a_message(record: dict[str, Any]) -> str:
     return "" if kind in (None, "human") and record.get("promptSource") not in NOT_PERSONS else "not_human"
 
 
+def turned_down(record: dict[str, Any], block: dict[str, Any], tool: str) -> bool:
+    """Say whether the program may have written that the person turned a tool down. A server could write the same."""
+    told = record.get("toolUseResult")
+    if tool.startswith("mcp__"):
+        return told == "User rejected tool use" or bool(record.get("toolDenialKind"))
+    return block.get("is_error") is True or isinstance(told, str) or bool(record.get("toolDenialKind"))
+
+
 def content_blocks(content: Any) -> list[dict[str, Any]]:
-    """Return message content as a list of blocks: a bare string is one block of text."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    if not isinstance(content, list):
-        return []
+    """Return message content as a list of blocks: a bare string is one block of text, an object one block."""
     return [
         {"type": "text", "text": block} if isinstance(block, str) else block
-        for block in content
+        for block in listed(content)
         if isinstance(block, str | dict)
     ]

@@ -13,6 +13,7 @@ from typing import Any
 from scrubjay.importers.notes import imported, source_key
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, digest, first, json_value, millis
 from scrubjay.importers.talk import Session, listed, spoken, whole_json
+from scrubjay.importers.typed import typed
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, EventType, Json, MemoryDraft, Role
@@ -39,6 +40,7 @@ def parse_claude_mem(name: str, data: bytes, *, project: str | None) -> Parsed:
     skipped: Counter[str] = Counter()
     found = {key: objects(whole.get(key), skipped) for key in LISTS}
     sessions = {clean(each.get("content_session_id")): each for each in found["sessions"]}
+    found["prompts"].sort(key=lambda each: (clean(each.get("content_session_id")), when(each) or 0))
     events = tuple(event for each in found["prompts"] if (event := prompt(each, sessions, project, skipped)))
     notes = [note for each in found["observations"] if (note := observation(each, project, skipped))]
     notes += [note for each in found["summaries"] if (note := summary(each, project, skipped))]
@@ -59,7 +61,7 @@ def objects(value: Any, skipped: Counter[str]) -> list[Json]:
 def prompt(found: Json, sessions: dict[str, Json], project: str | None, skipped: Counter[str]) -> EventDraft | None:
     """Return what the person typed, as the turn of the agent's session that it was."""
     session_id = clean(found.get("content_session_id"))
-    text = spoken(clean(found.get("prompt_text")))
+    text = typed(spoken(clean(found.get("prompt_text"))))
     if not (text and session_id):
         skipped["no_name" if text else "empty"] += 1
         return None

@@ -27,11 +27,14 @@ from scrubjay.importers.parsing import (
     path_of,
 )
 from scrubjay.importers.talk import Session, called, joined, output, parts_of, spoken
+from scrubjay.importers.typed import typed as typed_of_host
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
 AGENT = "codex"
-TYPED = "user.text"
+TYPED = "user."
+"""How the kinds of what a person sent begin: text, and what was sent while the agent worked."""
+
 NOT_TYPED = (  # a user's item that begins so was written by the program
     "<environment_context>",
     "<user_instructions>",
@@ -39,7 +42,6 @@ NOT_TYPED = (  # a user's item that begins so was written by the program
     "# AGENTS.md instructions",
     "<turn_aborted>",
     "<skill>",
-    "<user_shell_command>",
     "<subagent_notification>",
     "<hook_prompt",
     "<goal_context>",
@@ -47,8 +49,8 @@ NOT_TYPED = (  # a user's item that begins so was written by the program
     "<collaboration_mode>",
     "<model_switch>",
 )
-KINDS = {"": None, "plain": True}
-"""Whether an old rollout's message was typed, by its kind; None where it does not say."""
+KINDS = {"plain": True, "user_instructions": False, "environment_context": False}
+"""Whether an old rollout's message was typed, by its kind; another kind does not say."""
 
 SESSION_ID = re.compile(r"([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -71,6 +73,7 @@ class Stream:
     skipped: Counter[str] = field(default_factory=Counter)
     messages: int = 0
     lines: int = 0
+    taken_back: list[str] = field(default_factory=list)
 
     def roll_back(self, turns: int) -> None:
         """Take back the last turns."""
@@ -78,6 +81,7 @@ class Stream:
         if prompts and turns > 0:
             start = prompts[max(len(prompts) - turns, 0)]
             self.skipped["branch"] += len(self.drafts) - start
+            self.taken_back += [draft.text for draft, typed in self.drafts[start:] if typed]
             del self.drafts[start:]
 
 
@@ -154,7 +158,7 @@ class Rollout:
                 self.completed(payload["item"], ts)
             case "user_message":
                 self.old.lines += 1
-                typed = KINDS.get(clean(payload.get("kind")), False)
+                typed = KINDS.get(clean(payload.get("kind")))
                 self.prompt(self.old, clean(payload.get("message")), ts, key="", typed=typed)
             case "agent_message":
                 self.old.lines += 1
@@ -231,7 +235,7 @@ class Rollout:
     def prompt(self, stream: Stream, text: str, ts: Millis | None, *, key: str, typed: bool | None) -> None:
         """Add what the person typed, or count why it is not that. `typed` is None where the rollout does not say."""
         stream.messages += 1
-        said = spoken(text)
+        said = typed_of_host(spoken(text))
         if typed is False or (typed is None and said.startswith(NOT_TYPED)):
             stream.skipped["meta"] += 1
         elif not said:
@@ -288,7 +292,9 @@ def parse_codex(name: str, data: bytes, *, project: str | None) -> Parsed:
     stream = rollout.chosen()
     others = sum(each.lines for each in (rollout.sent, rollout.shown, rollout.old) if each is not stream)
     skipped = rollout.skipped + stream.skipped + Counter(bookkeeping=others)
-    return Parsed(format=SourceFormat.CODEX, events=tuple(once(stream.drafts, skipped)), skipped=counted(skipped))
+    events = tuple(once(stream.drafts, skipped))
+    left = tuple(stream.taken_back)
+    return Parsed(format=SourceFormat.CODEX, events=events, skipped=counted(skipped), taken_back=left)
 
 
 def once(drafts: list[Draft], skipped: Counter[str]) -> Iterator[EventDraft]:
@@ -309,7 +315,7 @@ def typed_of(parts: list[Json], kinds: Any) -> tuple[str, bool | None]:
         return joined([part for part in parts if not clean(part.get("text")).startswith(NOT_TYPED)]) or joined(
             parts
         ), None
-    typed = [part for part, kind in zip(parts, kinds, strict=True) if kind == TYPED]
+    typed = [part for part, kind in zip(parts, kinds, strict=True) if clean(kind).startswith(TYPED)]
     return joined(typed), bool(typed)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from scrubjay.importers.echo import is_our_tool
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, first, json_objects, millis, path_of
 from scrubjay.importers.talk import Session, called, output, part_of, spoken
+from scrubjay.importers.typed import refused, typed
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
@@ -32,6 +33,7 @@ class Log:
     calls: dict[str, tuple[str, str, str]] = field(default_factory=dict)
     drafts: list[tuple[str, EventDraft]] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
 
     def here(self) -> Session:
         """Return the session, which a log without its first line leaves to be told by its folder."""
@@ -84,18 +86,21 @@ class Log:
         """Take back an event and all after it."""
         gone = set(self.seen[self.seen.index(event) :]) if event in self.seen else set()
         self.skipped["branch"] += sum(key in gone for key, _ in self.drafts)
+        self.taken_back += [
+            draft.text for key, draft in self.drafts if key in gone and draft.type is EventType.USER_MESSAGE
+        ]
         self.drafts = [(key, draft) for key, draft in self.drafts if key not in gone]
 
     def prompt(self, data: Json, key: str, ts: Millis | None) -> None:
         """Add what the person typed, or count why it is not that."""
         text = clean(data.get("content"))
-        typed = spoken(text)
+        said = typed(spoken(text))
         if clean(data.get("source")) not in ("", "user") or data.get("isAutopilotContinuation") is True:
             self.skipped["not_human"] += 1
-        elif not typed:
+        elif not said:
             self.skipped["reminder" if text else "empty"] += 1
         else:
-            self.drafts.append((key, self.here().event(EventType.USER_MESSAGE, Role.USER, typed, ts=ts, key=key)))
+            self.drafts.append((key, self.here().event(EventType.USER_MESSAGE, Role.USER, said, ts=ts, key=key)))
 
     def answer(self, data: Json, key: str, ts: Millis | None) -> None:
         """Add what the agent said. A message that only calls tools says nothing."""
@@ -117,9 +122,13 @@ class Log:
             self.skipped["empty"] += 1
         else:
             failed = data.get("success") is False
+            printed, said = refused(printed) if failed and not server else (printed, "")
             # Hooks have no id of a call.
             draft = self.here().tool_result(tool, heading, printed, ts=ts, call="", key=key, failed=failed)
             self.drafts.append((key, draft))
+            if said := spoken(said):
+                words = self.here().event(EventType.USER_MESSAGE, Role.USER, said, ts=ts, key=key and f"{key}:said")
+                self.drafts.append((key, words))
 
 
 def parse_copilot(name: str, data: bytes, *, project: str | None) -> Parsed:
@@ -133,4 +142,9 @@ def parse_copilot(name: str, data: bytes, *, project: str | None) -> Parsed:
             log.skipped["duplicate"] += 1
         else:
             kept[draft.dedupe_key or ""] = replace(draft, session_id=log.here().id)
-    return Parsed(format=SourceFormat.COPILOT, events=tuple(kept.values()), skipped=counted(log.skipped))
+    return Parsed(
+        format=SourceFormat.COPILOT,
+        events=tuple(kept.values()),
+        skipped=counted(log.skipped),
+        taken_back=tuple(log.taken_back),
+    )

@@ -1,8 +1,8 @@
 """Gemini CLI sessions: a line a record, later ones of the same id in place of earlier ones, and rewinds.
 
-`{"$set": {"messages": […]}}` begins anew with these messages, `{"$rewindTo": id}` takes back a message and all after
-it. Sessions of before were one JSON object with `messages`. Results of tools stand twice; they are read from the calls
-alone.
+`{"$rewindTo": id}` takes back a message and all after it. `{"$set": {"messages": […]}}` says what the model is given
+from now on, as after a compaction: it takes nothing back that the person said, and repeats what it keeps. Sessions of
+before were one JSON object with `messages`. Results of tools stand twice; they are read from the calls alone.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from scrubjay.importers.parsing import (
     path_of,
 )
 from scrubjay.importers.talk import Session, called, joined, output, part_of, parts_of, spoken
+from scrubjay.importers.typed import typed
 from scrubjay_shared.records import EventDraft, EventType, Json, Role
 
 AGENT = "gemini"
-CONTEXT = "<session_context>"
+CONTEXT = ("<session_context>", "<state_snapshot>")
 COMMANDS = ("/", "?")
 """How a prompt begins that is a command to the program: `/compress`, `?` for help."""
 
@@ -43,6 +44,7 @@ class Chat:
     is_helper: bool = False
     messages: dict[str, Json] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
+    taken_back: list[str] = field(default_factory=list)
 
     def read(self, record: Json) -> None:
         """Take in one record."""
@@ -51,8 +53,7 @@ class Chat:
             self.rewind(clean(record.get("$rewindTo")))
         elif "$set" in record:
             if isinstance(changed.get("messages"), list):
-                self.messages.clear()
-                self.put(changed["messages"])
+                self.put(self.unsaid(changed["messages"]))
             self.skipped["bookkeeping"] += 1
         elif "projectHash" in record or isinstance(record.get("messages"), list):
             self.id = clean(record.get("sessionId")) or self.id
@@ -60,6 +61,19 @@ class Chat:
             self.put(record.get("messages") or [])
         else:
             self.put([record])
+
+    def unsaid(self, messages: list[Any]) -> list[Any]:
+        """Return messages without those that repeat an earlier one under another id."""
+        known = Counter(alike(message) for key, message in self.messages.items())
+        named = [message for message in messages if isinstance(message, dict) and message.get("id") in self.messages]
+        known -= Counter(map(alike, named))
+        found = []
+        for message in messages:
+            if isinstance(message, dict) and message not in named and known[alike(message)] > 0:
+                known[alike(message)] -= 1
+            else:
+                found.append(message)
+        return found
 
     def put(self, messages: Any) -> None:
         """Take in messages, each in place of an earlier one of its id."""
@@ -72,12 +86,16 @@ class Chat:
                 self.skipped["unknown"] += 1
 
     def rewind(self, message: str) -> None:
-        """Take back a message and all after it; all of them, where it is not known, as the program does."""
+        """Take back a message and all after it; all of them, where it is not known, as the program does.
+
+        Where a line before could not be read, it may have held that message: then nothing is taken back.
+        """
         ids = list(self.messages)
-        gone = ids[ids.index(message) if message in ids else 0 :]
+        if message not in ids and self.skipped["bad_json"]:
+            return
+        gone = [self.messages.pop(each) for each in ids[ids.index(message) if message in ids else 0 :]]
         self.skipped["branch"] += len(gone)
-        for each in gone:
-            del self.messages[each]
+        self.taken_back += [text for each in gone if clean(each.get("type")) == "user" and (text := shown(each))]
 
 
 def parse_gemini(name: str, data: bytes, *, project: str | None) -> Parsed:
@@ -89,7 +107,19 @@ def parse_gemini(name: str, data: bytes, *, project: str | None) -> Parsed:
         return Parsed(format=SourceFormat.GEMINI, skipped=(("subagents", 1),))
     session = Session(agent=AGENT, id=chat.id or path_of(name).stem or AGENT, project=project)
     events = tuple(event for message in chat.messages.values() for event in said(session, message, chat.skipped))
-    return Parsed(format=SourceFormat.GEMINI, events=events, skipped=counted(chat.skipped))
+    return Parsed(
+        format=SourceFormat.GEMINI, events=events, skipped=counted(chat.skipped), taken_back=tuple(chat.taken_back)
+    )
+
+
+def shown(message: Json) -> str:
+    """Return the words of a message, as the person was shown it: without the files that a mention pulled in."""
+    return joined(parts_of(message.get("displayContent") or message.get("content")))
+
+
+def alike(message: Any) -> tuple[str, str]:
+    """Return what two records of one message have in common, whatever their ids."""
+    return (clean(message.get("type")), shown(message)) if isinstance(message, dict) else ("", "")
 
 
 def records(data: bytes, skipped: Counter[str]) -> Iterator[Json]:
@@ -116,22 +146,22 @@ def said(session: Session, message: Json, skipped: Counter[str]) -> Iterator[Eve
 
 
 def prompt(session: Session, message: Json, skipped: Counter[str]) -> Iterator[EventDraft]:
-    """Yield what the person typed. What they were shown of it is without the files that a mention pulled in."""
+    """Yield what the person typed."""
     parts = parts_of(message.get("displayContent") or message.get("content"))
     text = joined(parts)
-    typed = spoken(text)
+    said = typed(spoken(text))
     if any("functionResponse" in part for part in parts):
         skipped["bookkeeping"] += 1
-    elif typed.startswith(CONTEXT):
+    elif said.startswith(CONTEXT):
         skipped["meta"] += 1
-    elif typed.startswith(COMMANDS):
+    elif said.startswith(COMMANDS):
         skipped["command"] += 1
-    elif not typed:
+    elif not said:
         skipped["reminder" if text else "empty"] += 1
     else:
         key = f"{session.id}:{clean(message.get('id'))}"
         ts = millis(message.get("timestamp"))
-        yield session.event(EventType.USER_MESSAGE, Role.USER, typed, ts=ts, key=key)
+        yield session.event(EventType.USER_MESSAGE, Role.USER, said, ts=ts, key=key)
 
 
 def answer(session: Session, message: Json, skipped: Counter[str]) -> Iterator[EventDraft]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, count
+
+import yaml
 
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose, rows
 from scrubjay.policy import DEFAULT
@@ -18,8 +20,9 @@ HEADING = re.compile(r" {0,3}(?P<level>#{1,6})(?:[ \t]+(?P<title>.*?))?(?:[ \t]+
 UNDERLINE = re.compile(r"=+[ \t]*")  # only the level-1 underline: a row of dashes is more often a rule than a heading
 FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?!.*`)|~{3,})")
 KEY = re.compile(r"(?P<key>[A-Za-z_][\w -]*?)[ \t]*:(?:[ \t]+(?P<value>.*))?")
-ITEM = re.compile(r"[ \t]*-[ \t]+(?P<value>.*)")
-BLOCK_SCALARS = ("|", ">", "|-", ">-", "|+", ">+")
+RULES = re.compile(r"[-*_=\s]*")
+"""What stands where a document only draws lines."""
+
 TOLD_APART = frozenset(("title", "name", "aliases", "alias", "permalink", "tags", "created", "date"))
 MAX_HEADING_CHARS = 4_096
 """A longer line is not read as a heading or key: to match one of megabytes keeps other threads waiting."""
@@ -157,7 +160,7 @@ def parse_markdown(name: str, data: bytes, *, project: str | None, place: str | 
     memories = []
     taken: set[str] = set()
     for (headings, content), below in zip(notes, (*(headings for headings, _ in notes[1:]), ()), strict=True):
-        if not content:
+        if RULES.fullmatch(content):
             # A heading that only holds others lives on in their names, and the text before the first one may be none.
             skipped["empty"] += bool(headings) and below[: len(headings)] != headings
             continue
@@ -225,42 +228,58 @@ def sections_of(body: str) -> Iterator[Section]:
 def frontmatter(text: str) -> tuple[Frontmatter, str]:
     """Return the leading block between `---` lines as lists of values by key (in lower case), and the text after it.
 
-    Only what notes use is understood: scalars, quoted or not, over several lines or one, and lists in either
-    spelling. Text without such a block is all body, also when it merely starts with a rule.
+    Text without such a block is all body, also when it merely starts with a rule. A second block right below the first
+    is one too: programs write theirs above a person's, whose keys are added. What is no YAML under a key stays as it is
+    written there.
     """
+    block, body = _block(text)
+    if block is None:
+        return {}, text
+    found = _keys(block)
+    if found is None:
+        return {}, text
+    again, below = _block(body.lstrip("\n"))
+    more = _keys(again) if again else None
+    return ({**more, **found}, below) if more else (found, body)
+
+
+def _block(text: str) -> tuple[list[str] | None, str]:
+    """Return the lines between the first line and the next `---`, and what follows; None without such a block."""
     lines = rows(text)
     if next(lines).rstrip() != "---":
-        return {}, text
+        return None, text
     block: list[str] = []
     for row in lines:
         if row.rstrip() in ("---", "..."):
-            break
+            return block, text[text.find("\n") + 1 + sum(len(row) + 1 for row in block) :].partition("\n")[2]
         block.append(row)
-    else:
-        return {}, text
-    found: Frontmatter = {}
-    key = ""
+    return None, text
+
+
+def _keys(block: Sequence[str]) -> Frontmatter | None:
+    """Return what a block says, key by key: one that is written wrongly costs no other. None for one that is prose."""
+    parts: list[tuple[str, str, list[str]]] = []
     for row in block:
-        if len(row) > MAX_HEADING_CHARS:
-            return {}, text
-        if (item := ITEM.fullmatch(row)) and key:
-            found[key] = (*found[key], *values(item["value"], in_list=True))
-        elif pair := KEY.fullmatch(row):
-            key = pair["key"].lower()
-            found[key] = () if pair["value"] in BLOCK_SCALARS else values(pair["value"] or "", in_list=False)
-        elif row[:1].isspace() and key:
-            found[key] = (" ".join((*found[key], row.strip())).strip(),)
+        pair = KEY.fullmatch(row) if len(row) <= MAX_HEADING_CHARS else None
+        if pair:
+            parts.append((pair["key"].lower(), pair["value"] or "", [row]))
+        elif parts and (row[:1].isspace() or not row.strip() or row.startswith(("-", "#"))):
+            parts[-1][2].append(row)
         elif row.strip() and not row.startswith("#"):
-            return {}, text
-    return found, text[text.find("\n") + 1 + sum(len(row) + 1 for row in block) :].partition("\n")[2]
+            return None
+    return {key: _values(written, "\n".join(lines)) for key, written, lines in parts}
 
 
-def values(written: str, *, in_list: bool) -> tuple[str, ...]:
-    """Return the values of one line of frontmatter: a scalar, or a list in brackets. Empty ones are left out."""
-    written = clean(written)
-    is_list = written.startswith("[") and written.endswith("]") and not in_list
-    parts = written[1:-1].split(",") if is_list else [written]
-    return tuple(filter(None, (part.strip().strip("\"'").strip() for part in parts)))
+def _values(written: str, lines: str) -> tuple[str, ...]:
+    """Return the values under one key; empty ones are left out."""
+    try:
+        # Every scalar as it is written: `yes`, 1.10 and 2026-02-03 are words here.
+        said = yaml.load(lines, Loader=yaml.BaseLoader) if len(lines) <= MAX_HEADING_CHARS else None  # noqa: S506
+    except (yaml.YAMLError, RecursionError, ValueError):
+        said = None
+    found = next(iter(said.values())) if isinstance(said, dict) and len(said) == 1 else written
+    each = found if isinstance(found, list) else [found]
+    return tuple(filter(None, (" ".join(clean(one).split()) for one in each)))
 
 
 def day(written: str) -> Millis | None:

@@ -10,13 +10,14 @@ import json.scanner
 import math
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any
 
+from scrubjay.policy import DEFAULT
 from scrubjay_shared.clock import MAX_MILLIS, Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventDraft, MemoryDraft
@@ -62,6 +63,7 @@ class SourceFormat(StrEnum):
     CLAUDE_MEM = "claude-mem"
     CODEX = "codex"
     COPILOT = "copilot"
+    CURSOR = "cursor"
     GEMINI = "gemini"
     LOCOMO = "locomo"
     MARKDOWN = "markdown"
@@ -83,7 +85,8 @@ class Parsed:
     Events carry a `dedupe_key` and memories a `metadata["source_key"]`; both come from ids of the source, or from
     content where it has none, so that the same source gives the same keys on every import. `earlier_keys` maps keys of
     events to those that earlier versions gave them, where these differ. `keys_begin` is set where a format has ways to
-    tell one session under different keys: how those of this way begin.
+    tell one session under different keys: how those of this way begin. `taken_back` are the person's words on branches
+    that they left, which are not read: whoever imports is told which.
     """
 
     format: SourceFormat
@@ -92,6 +95,40 @@ class Parsed:
     skipped: tuple[tuple[str, int], ...] = ()
     earlier_keys: Mapping[str, str] = field(default_factory=dict)
     keys_begin: str = ""
+    taken_back: tuple[str, ...] = ()
+
+
+def in_order(events: Sequence[EventDraft], latest: int = MAX_MILLIS) -> tuple[EventDraft, ...]:
+    """Return events of sessions, in their order, with times in that order: the one rule for all formats.
+
+    A line without a time was said when the line before it was, or the first one after that has one. So was a line that
+    is dated beyond `latest`, if any other is not, or more than a day after lines that follow it and fit to those before
+    it. A line dated before the one above it was said no earlier: the clock was set back, and the file knows better.
+    """
+    ahead = DEFAULT.limits.clock_skew_ms
+    earliest: dict[tuple[str, str], int] = {}  # of what follows, from the end upwards
+    follows: list[int | None] = []
+    for event in reversed(events):
+        session = event.agent, event.session_id
+        follows.append(earliest.get(session))
+        if event.ts is not None and event.ts <= latest:
+            earliest[session] = min(event.ts, earliest.get(session, event.ts))
+    last: dict[tuple[str, str], int] = {}
+    found: list[EventDraft] = []
+    for event, after in zip(events, reversed(follows), strict=True):
+        session = event.agent, event.session_id
+        before = last.get(session)
+        ts: int | None = event.ts if event.ts is not None and event.ts <= latest else None
+        if ts is not None and after is not None and ts > after + ahead and (before is None or before <= after):
+            ts = None
+        if ts is None:
+            ts = before if before is not None else after
+        elif before is not None:
+            ts = max(ts, before)
+        if ts is not None:
+            last[session] = ts
+        found.append(event if ts in (None, event.ts) else replace(event, ts=Millis(ts)))
+    return tuple(found)
 
 
 def counted(skipped: Counter[str]) -> tuple[tuple[str, int], ...]:

@@ -11,6 +11,7 @@ from collections import Counter
 
 from scrubjay.importers.parsing import Parsed, SourceFormat, clean, counted, digest, millis, path_of, prose, rows
 from scrubjay.importers.talk import Session, spoken
+from scrubjay.importers.typed import typed
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Role
 
@@ -51,6 +52,7 @@ def parse_specstory(name: str, data: bytes, *, project: str | None) -> Parsed:
             skipped["empty"] += not THOUGHTS.search(body) and not TOOLS.search(body)
             continue
         is_person = header["who"] == "User"
+        said = typed(said) if is_person else said
         kind, role = (EventType.USER_MESSAGE, Role.USER) if is_person else (EventType.ASSISTANT_MESSAGE, Role.ASSISTANT)
         times[role.value, said] += 1
         key = digest(session.id, role.value, said, str(times[role.value, said]))

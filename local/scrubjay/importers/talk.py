@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,6 +139,46 @@ def part_of(found: Any, key: str) -> Json:
 def listed(value: Any) -> list[Any]:
     """Return a list as it is, and anything else as a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def open_branch(parents: Mapping[str, str], last: str, when: Callable[[str], int]) -> list[str]:
+    """Return the messages of a tree along the branch that was left open, from its beginning. A circle is cut open.
+
+    `parents` names what each message answers, "" for nothing. `last` is a message of the branch, which goes on to the
+    newest one below it; without one, it leads to the newest end. Only what has a rival on the branch is left out: where
+    a message between two is missing, both pieces are read, the earlier one first. `when` is 0 for an unknown time.
+    """
+    places = {message: place for place, message in enumerate(parents)}
+    children: dict[str, list[str]] = {}
+    top: dict[str, str] = {}
+    for message, parent in parents.items():
+        children.setdefault(parent, []).append(message)
+        walked: dict[str, None] = {}
+        at = message
+        while at in parents and at not in top and at not in walked:
+            walked[at] = None
+            at = parents[at]
+        top.update(dict.fromkeys(walked, top.get(at) or at or f"\0{next(reversed(walked), '')}"))
+    trees: dict[str, list[str]] = {}
+    for message, root in top.items():
+        trees.setdefault(root, []).append(message)
+
+    def age(message: str) -> tuple[int, int]:
+        return when(message), places[message]
+
+    found: list[list[str]] = []
+    for tree in trees.values():
+        leaf = last if last in tree else max(tree, key=lambda each: (each not in children, age(each)))
+        path: dict[str, None] = {}
+        while leaf in parents and leaf not in path:
+            path[leaf] = None
+            leaf = parents[leaf]
+        path = dict.fromkeys(reversed(path))
+        while below := [each for each in children.get(next(reversed(path)), ()) if each not in path]:
+            path[max(below, key=age)] = None
+        found.append([*path])
+    found.sort(key=lambda path: (min(filter(None, map(when, path)), default=0), places[path[0]]))
+    return [message for path in found for message in path]
 
 
 def whole_json(name: str, data: bytes) -> Any:

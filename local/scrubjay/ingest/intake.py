@@ -22,6 +22,7 @@ import msgspec
 from scrubjay import redaction
 from scrubjay.api.access import RESERVED_NAMES, TRUST_CEILING
 from scrubjay.api.caller import Caller, Principal
+from scrubjay.intervals import marked, told
 from scrubjay.policy import MemoryPolicy, RedactPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS, Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
@@ -155,7 +156,9 @@ def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: M
         reason = "empty"
     agent = _repeated(draft.agent, policy.redact)
     session_id = _repeated(draft.session_id, policy.redact)
-    ts = now if draft.ts is None else draft.ts
+    # What the person restores stands as it was exported.
+    skew = limits.clock_skew_ms if source is not Source.RESTORE else MAX_EVENT_MILLIS
+    ts = told(draft.ts, now, skew)
     made = Event(
         id="",
         device=device,
@@ -171,12 +174,12 @@ def event(draft: EventDraft, number: int, *, device: str, now: Millis, policy: M
             agent=agent,
             session_id=session_id,
             metadata=kept.value,
-            said=_said(draft, role, text.text, ts),
+            said=_said(draft, role, text.text, now if draft.ts is None else draft.ts),
         ),
         project=None if draft.project is None else _repeated(draft.project, policy.redact),
         utc_offset=draft.utc_offset,
         trust=least(draft.trust, TRUST_OF[role], TRUST_FROM[source]),
-        metadata=kept.value,
+        metadata=marked(kept.value, draft.ts, now, skew),
     )
     redactions = Counter(dict(text.redactions))
     redactions.update(dict(kept.redactions))
@@ -211,6 +214,9 @@ def memory(draft: MemoryDraft, policy: MemoryPolicy, source: Source) -> MemoryDr
 
     A person is refused what may not be; of a file, what it claims beyond its due is lowered: `changes` says what.
     """
+    if source in {Source.PERSON, Source.AGENT} and draft.kind is Kind.OBSERVATION:
+        why = "an observation is read from what was said, and names its passages: nobody adds one"
+        raise InvalidError(why, hint="leave out the kind; or send what was said as events, and it is learned from them")
     draft = _lowered(draft, source)
     check_salience(draft.salience)
     names = [name(policy, given) for given in (draft.name, *draft.aliases) if given is not None]

@@ -44,15 +44,20 @@ class UnreadableError(InvalidError):
         self.reason = reason
 
 
-def parsed(data: bytes) -> tuple[list[Json], bool]:
-    r"""Return the payloads that some bytes hold, and whether what follows them could not be read.
+def parsed(data: bytes) -> Json:
+    """Return the first payload that some bytes hold. Raises UnreadableError where there is none."""
+    return all_parsed(data)[0][0]
+
+
+def all_parsed(data: bytes) -> tuple[list[Json], bool]:
+    """Return the payloads that some bytes hold, and whether what follows them could not be read.
 
     Hosts are not strict, and what they report comes once: raw control characters, backslashes that escape nothing,
     bytes of another encoding, several payloads in one write and stray bytes around them are read all the same. Raises
     UnreadableError where nothing is.
 
-    >>> parsed(b'{"a": 1}{"b": ".\."} oops')
-    ([{'a': 1}, {'b': '.\\.'}], False)
+    >>> all_parsed(b'{"a": 1}{"b": 2} oops')
+    ([{'a': 1}, {'b': 2}], False)
     """
     wrong = ""
     for encoding in dict.fromkeys((json.detect_encoding(data), "utf-8")):

@@ -7,8 +7,10 @@ host has one. An event has one twin at most, so that a person who says "yes" twi
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 
 from scrubjay_shared.records import Event, EventType
 
@@ -57,6 +59,29 @@ def twins(fresh: Sequence[Event], stored: Iterable[tuple[Event, bool]]) -> dict[
             found[index] = twin
             taken.add(twin.id)
     return found
+
+
+def grown(event: Event, told: Sequence[Event], keys: Container[str | None]) -> Event:
+    """Return an answer without what is stored of it: it was read before while it was still being written.
+
+    `told` are answers of its session that came from the same kind of file, as they were stored; `keys` those that the
+    file has now. What was added to an answer of a known key has that key with an ending. An answer that is stored whole
+    comes back under a key that is known.
+    """
+    rest, last = event.text, None
+    for other in told:
+        same = f"{other.dedupe_key}+".startswith(f"{event.dedupe_key}+")
+        part = same or (other.ts == event.ts and other.dedupe_key not in keys)
+        if part and other.text and rest.startswith(other.text):
+            rest, last = rest[len(other.text) :].lstrip(), other
+    if last is None:
+        return event
+    if not rest:
+        return replace(event, dedupe_key=last.dedupe_key)
+    if any(other.dedupe_key == event.dedupe_key for other in told):
+        digest = hashlib.sha256(rest.encode(errors="replace")).hexdigest()[:8]
+        return replace(event, text=rest, dedupe_key=f"{event.dedupe_key}+{digest}")
+    return replace(event, text=rest)
 
 
 def _near(event: Event, others: Iterable[Event], window: int) -> list[Event]:

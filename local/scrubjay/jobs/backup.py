@@ -1,7 +1,7 @@
 """The job that keeps copies of the store of the last nights, beside it.
 
-They are the daemon's own and not the person's: what is forgotten must not live on in them, so that forgetting deletes
-them all (`Store.drop_copies`), and the next copy is made as soon as the moment is good.
+They are the daemon's own and not the person's: what the person forgets for good is blanked in them
+(`scrubjay.service.leftovers`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import logging
 import shutil
 from pathlib import Path
 
+from scrubjay import destination
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import NightPolicy
-from scrubjay.store import Store, next_nightly_copy, nightly_copies
+from scrubjay.store import Store, half_made, next_nightly_copy, nightly_copies, superfluous
 from scrubjay_shared.errors import ScrubjayError, UnavailableError
 
 log = logging.getLogger(__name__)
@@ -45,29 +46,36 @@ class Backup:
         return 0
 
     async def run(self) -> Path | None:
-        """Make a checked copy, then delete what is beyond the policy's number. Raises UnavailableError on a full disk.
+        """Make a checked copy, then delete those that hold least. Raises UnavailableError on a full disk.
 
         A copy that cannot be made, or does not pass its check, costs no earlier one. One during which something was
         forgotten is made again. Returns the copy; None when the daemon ends first.
         """
+        for left in await asyncio.to_thread(half_made, self._store.path):
+            await asyncio.to_thread(destination.discard, left)
         while not self._stopping.is_set():
-            dropped, last = self._store.dropped_copies, self._store.last_seq
+            erasures, last = self._store.erasures, self._store.last_seq
             target = await asyncio.to_thread(self._target)
             try:
                 size, _ = await self._store.backup(target, force=True)
             except ScrubjayError:
-                if dropped == self._store.dropped_copies:
+                if erasures == self._store.erasures:
                     raise
                 continue  # forgetting deleted it half made
-            if dropped != self._store.dropped_copies:
+            if erasures != self._store.erasures:
                 await asyncio.to_thread(target.unlink, missing_ok=True)
                 continue
             self._copied = last
-            for old in (await asyncio.to_thread(nightly_copies, self._store.path))[: -self._policy.backups]:
-                await asyncio.to_thread(old.unlink, missing_ok=True)
+            await asyncio.to_thread(self._drop_others, target)
             log.info("copied the store bytes=%d", size)
             return target
         return None
+
+    def _drop_others(self, newest: Path) -> None:
+        """Delete what is beyond the policy's number, but never the copy that was made and checked just now."""
+        older = [copy for copy in nightly_copies(self._store.path) if copy != newest]
+        for copy in superfluous(self._store.path, older, self._policy.backups - 1):
+            copy.unlink(missing_ok=True)
 
     def _target(self) -> Path:
         """Return where the next copy goes; make its folder. Raises UnavailableError when the disk is too full."""

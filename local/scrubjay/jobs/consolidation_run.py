@@ -41,7 +41,7 @@ from scrubjay.writer.budget import Asked, asked
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, ScrubjayError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, least
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, author_of, least
 from scrubjay_shared.text import estimate_tokens
 
 log = logging.getLogger(__name__)
@@ -138,6 +138,8 @@ class ConsolidationRun:
         async for page in self._store.pages(lambda q, after: q.consolidation.current(after, PAGE, chars=chars)):
             for one in page:
                 last = max(last, one.n)
+                if author_of(one.memory) is not None:
+                    continue  # merged, it would show without who wrote it
                 if one.n > upto:
                     fresh.add(len(candidates))
                 candidates.append(

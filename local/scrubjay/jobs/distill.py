@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.registry import Trigger
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
@@ -37,6 +38,7 @@ class Distill:
         *,
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
+        alike: Alike,
         locks: SessionLocks,
         is_observed: Callable[[], bool],
     ) -> None:
@@ -45,6 +47,7 @@ class Distill:
         self._stopping = stopping
         self._identity = identity
         self._on_memories = on_memories
+        self._alike = alike
         self._locks = locks
         self._is_observed = is_observed
         self._counted = (-1, 0)  # the store's commits when waiting events were last counted, and how many waited
@@ -87,4 +90,4 @@ class Distill:
     def _sessions(self) -> SessionDistiller:
         from scrubjay.jobs.distill_session import SessionDistiller  # noqa: PLC0415  # an eighth of the daemon's start
 
-        return SessionDistiller(self._store, self._policy, self._stopping, self._locks)
+        return SessionDistiller(self._store, self._policy, self._stopping, self._alike, self._locks)

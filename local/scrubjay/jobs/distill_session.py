@@ -11,6 +11,7 @@ from dataclasses import asdict
 from scrubjay.distill import distill
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.observe import SOURCE
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.session_commit import Reading, SessionCommit
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
@@ -25,10 +26,12 @@ COUNTED = ("project_promoted_facts", "user_promoted_facts", "session_scoped_fact
 class SessionDistiller:
     """Distils the sessions of one store. Between two memories it looks whether the process is `stopping`."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event, locks: SessionLocks) -> None:
+    def __init__(
+        self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event, alike: Alike, locks: SessionLocks
+    ) -> None:
         self._store = store
         self._policy = policy
-        self._commit = SessionCommit(store, policy, stopping)
+        self._commit = SessionCommit(store, policy, stopping, alike)
         self._locks = locks
 
     async def distill(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int:

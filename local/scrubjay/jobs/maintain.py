@@ -26,12 +26,14 @@ class Maintain:
         policy: WorkPolicy,
         stopping: asyncio.Event,
         *,
+        blank_copies: Callable[[], Awaitable[object]],
         save_index: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._policy = policy
         self._models = models
         self._stopping = stopping
+        self._blank_copies = blank_copies
         self._save_index = save_index
 
     @property
@@ -56,4 +58,5 @@ class Maintain:
         if given := await self._store.shrink(self._stopping.is_set):
             log.info("gave back pages=%d", given)
         await self._store.checkpoint(truncate=True)
+        await self._blank_copies()  # what a crash left to do
         await self._save_index()

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.registry import Trigger
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
@@ -52,6 +53,7 @@ class Observe:
         writer: BudgetedWriter,
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
+        alike: Alike,
         locks: SessionLocks,
         now: Callable[[], Millis],
     ) -> None:
@@ -61,6 +63,7 @@ class Observe:
         self._writer = writer
         self._identity = identity
         self._on_memories = on_memories
+        self._alike = alike
         self._locks = locks
         self._now = now
         self._seen: tuple[int, list[SessionEnd]] = (-1, [])  # the store's commits at the last look, and what waited
@@ -143,4 +146,6 @@ class Observe:
     def _observer(self) -> SessionObserver:
         from scrubjay.jobs.observe_session import SessionObserver  # noqa: PLC0415  # see `Distill`
 
-        return SessionObserver(self._store, self._policy, self._stopping, writer=self._writer, locks=self._locks)
+        return SessionObserver(
+            self._store, self._policy, self._stopping, writer=self._writer, alike=self._alike, locks=self._locks
+        )

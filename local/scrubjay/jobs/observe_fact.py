@@ -12,6 +12,7 @@ from scrubjay.distill.answer import Promoted, Within, promoted, turns_of
 from scrubjay.distill.directives import Directive
 from scrubjay.distill.observe import PROMOTED
 from scrubjay.distill.observer_prompt import fitting, is_turn
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.observe import JOB
 from scrubjay.jobs.session_commit import Reading, SessionCommit, Stored
 from scrubjay.policy import MemoryPolicy
@@ -22,10 +23,10 @@ from scrubjay_shared.records import Event, Scope
 class FactObserver:
     """Takes the facts that agents note into one store."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event) -> None:
+    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event, alike: Alike) -> None:
         self._store = store
         self._policy = policy
-        self._commit = SessionCommit(store, policy, stopping)
+        self._commit = SessionCommit(store, policy, stopping, alike)
 
     async def turns(self, session_id: str) -> list[Event]:
         """Return the last turns of a session: as many as the observer's question would show, in their order."""

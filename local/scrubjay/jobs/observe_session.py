@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from scrubjay import redaction
 from scrubjay.distill.answer import Answered, Promoted, read_answer
@@ -20,17 +19,16 @@ from scrubjay.distill.observe import SOURCE, Observation, distill, was_said
 from scrubjay.distill.observer_prompt import Question, fitting, question
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill_session import SessionDistiller
 from scrubjay.jobs.session_commit import Reading, SessionCommit, Stored
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, Store
-from scrubjay.store.queries import Queries
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_shared.records import Event, Memory, Scope
-from scrubjay_shared.text import analyse, fts_query
 
 log = logging.getLogger(__name__)
 
@@ -56,15 +54,17 @@ class SessionObserver:
         stopping: asyncio.Event,
         *,
         writer: BudgetedWriter,
+        alike: Alike,
         locks: SessionLocks,
     ) -> None:
         self._store = store
         self._policy = policy
         self._stopping = stopping
         self._writer = writer
+        self._alike = alike
         self._locks = locks
-        self._commit = SessionCommit(store, policy, stopping)
-        self._patterns = SessionDistiller(store, policy, stopping, locks)
+        self._commit = SessionCommit(store, policy, stopping, alike)
+        self._patterns = SessionDistiller(store, policy, stopping, alike, locks)
 
     async def observe(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int | None:
         """Read the next turns of one session. Returns how many memories are new, None where nothing is left to read."""
@@ -175,11 +175,8 @@ class SessionObserver:
         }
         found: dict[str, Memory] = {}
         for event in reversed(said):
-            tokens = list(dict.fromkeys(analyse(event.text[: policy.turn_chars])))[: self._policy.work.near_tokens]
-            if not tokens:
-                continue
-            read = partial(_like, fts_query(tokens), policy.memories, policy.memory_chars)
-            for memory in await self._store.read(read):
+            words = event.text[: policy.turn_chars]
+            for memory in await self._alike.to(words, chars=policy.memory_chars, most=policy.memories):
                 allowed = resources[memory.scope]
                 if successions.replaceable(memory) and (allowed is None or memory.resource_id in allowed):
                     found.setdefault(memory.id, memory)
@@ -232,7 +229,3 @@ def _written_as_directives(
 ) -> tuple[Observation, ...]:
     written = {event.id for event in events if event.id in new and was_said(event) and DIRECTIVE.search(event.text)}
     return distill(events, written, policy=policy.distill).observations if written else ()
-
-
-def _like(query: str, limit: int, chars: int, queries: Queries) -> list[Memory]:
-    return queries.memories.like(query, limit, chars=chars)

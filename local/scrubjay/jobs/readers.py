@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.observe import Observe
 from scrubjay.jobs.session_locks import SessionLocks
@@ -26,6 +27,7 @@ class Readers:
         writer: BudgetedWriter,
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
+        alike: Alike,
         now: Callable[[], Millis],
     ) -> None:
         locks = SessionLocks()
@@ -35,6 +37,7 @@ class Readers:
             stopping,
             identity=identity,
             on_memories=on_memories,
+            alike=alike,
             locks=locks,
             is_observed=lambda: writer.is_on,
         )
@@ -45,6 +48,7 @@ class Readers:
             writer=writer,
             identity=identity,
             on_memories=on_memories,
+            alike=alike,
             locks=locks,
             now=now,
         )

@@ -34,8 +34,13 @@ log = logging.getLogger(__name__)
 
 _TURNED_ON = "scrubjay jobs lists those that have; scrubjay docs writer and docs vault say how to turn one on"
 
-# APScheduler logs every run at INFO; ours say what was done.
-logging.getLogger("apscheduler").setLevel(logging.ERROR)
+_OWN = "scrubjay"
+"""APScheduler's executor of ours. It logs by this name, apart from that of a program which uses APScheduler too."""
+
+# APScheduler logs every run at INFO, and warns of runs that it leaves out; ours say what was done.
+_APSCHEDULER = logging.getLogger("scrubjay.apscheduler")
+for _quiet in (_APSCHEDULER, logging.getLogger(f"apscheduler.executors.{_OWN}")):
+    _quiet.setLevel(logging.ERROR)
 
 
 class Scheduler:
@@ -75,7 +80,7 @@ class Scheduler:
     async def start(self) -> None:
         """Start the jobs, each with a first look as its trigger says. One that was paused stays so."""
         self._paused = {name for name, job in (await self._statistics()).items() if job.paused}
-        self._scheduler = (await asyncio.to_thread(_scheduler))(timezone=UTC)
+        self._scheduler = await asyncio.to_thread(_scheduler)
         self._scheduler.start()
         for job in self._jobs:
             self._schedule(job)
@@ -215,6 +220,7 @@ class Scheduler:
         self._scheduler.add_job(
             self._look,
             "interval",
+            executor=_OWN,
             args=[job],
             id=job.name,
             seconds=job.trigger.seconds,
@@ -332,11 +338,11 @@ def _log_failure(name: str, error: Exception) -> None:
         log.error("job failed name=%s error=%s at=%s", name, type(error).__qualname__, frames_of(error))
 
 
-def _scheduler() -> type[Any]:
-    from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415  # see where it is called
+def _scheduler() -> Any:
+    from apscheduler.executors.asyncio import AsyncIOExecutor  # noqa: PLC0415  # see where it is called
+    from apscheduler.schedulers.asyncio import AsyncIOScheduler  # noqa: PLC0415
 
-    found: type[Any] = AsyncIOScheduler
-    return found
+    return AsyncIOScheduler(timezone=UTC, logger=_APSCHEDULER, executors={_OWN: AsyncIOExecutor()})
 
 
 def _now() -> datetime:

@@ -21,7 +21,9 @@ from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.observe import PROMOTED, SOURCE
 from scrubjay.distill.restated import Told, restates, told
+from scrubjay.intervals import TOLD
 from scrubjay.jobs import successions
+from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
 from scrubjay.policy import MemoryPolicy
@@ -29,7 +31,6 @@ from scrubjay.store import Cause, MemoryWrite, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import TRUST_ORDER, Event, Grip, Kind, Memory, Scope, Trust, content_hash
-from scrubjay_shared.text import analyse, fts_query
 
 NEAR_CHARS = 8
 """A memory so many times as long as another says more than it. Comparing one of 8 MB with a sentence took 6 s."""
@@ -86,10 +87,11 @@ class Stored:
 class SessionCommit:
     """Stores readings. Between two memories it looks whether the process is `stopping`."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event) -> None:
+    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event, alike: Alike) -> None:
         self._store = store
         self._policy = policy
         self._stopping = stopping
+        self._alike = alike
 
     async def store_at_last(self, reading: Reading, cause: Cause) -> Stored | None:
         """Store a reading, anew where somebody added what it says meanwhile; None where it is to be read again.
@@ -131,7 +133,7 @@ class SessionCommit:
         pending, grown = taken.pending, taken.grown
 
         statements = [_statement(memory_id, kept.observation, by_id) for memory_id, (kept, _) in pending.items()]
-        alike = [await successions.candidates_of(self._store, one.content, self._policy) for one in statements]
+        alike = await successions.candidates(self._alike, [one.content for one in statements], self._policy)
         ended = [*taken.ended, *taken.repeated()]
         named = {(one.old, one.new) for one in ended}
         found = await successions.find(statements, alike, self._policy, also_each_other=True)
@@ -195,16 +197,7 @@ class SessionCommit:
         if earlier is not None:
             return next(kept for kept in pending if kept.observation is earlier)
         exact = await self._store.read(lambda q: q.memories.with_content([content_hash(observation.content)]))
-        tokens = list(dict.fromkeys(analyse(observation.content)))[: self._policy.work.near_tokens]
-        like = (
-            await self._store.read(
-                lambda q: q.memories.like(
-                    fts_query(tokens), self._policy.work.near_candidates, chars=NEAR_CHARS * len(observation.content)
-                )
-            )
-            if tokens
-            else []
-        )
+        like = await self._alike.to(observation.content, chars=NEAR_CHARS * len(observation.content))
         # What holds and is believed most first: a repetition confirms that one.
         there = sorted([*exact, *like], key=lambda one: (one.superseded_by is not None, -TRUST_ORDER.index(one.trust)))
         return same_memory(observation, there, self._policy.distill)
@@ -334,7 +327,13 @@ def _statement(memory_id: str, said: Observation, events: Mapping[str, Event]) -
         trust=said.trust,
         created_at=events[said.event_id_start].ts,
         valid_from=said.valid_from,
+        metadata=_undated(events[said.event_id_start]),
     )
+
+
+def _undated(event: Event) -> dict[str, Any]:
+    """Return what is noted of a memory whose event told a time that cannot be."""
+    return {TOLD: event.metadata[TOLD]} if TOLD in event.metadata else {}
 
 
 def _place(said: Observation) -> successions.Place:
@@ -344,7 +343,7 @@ def _place(said: Observation) -> successions.Place:
 def _observed(observation: Observation, events: Mapping[str, Event], review: str | None) -> dict[Field, Any]:
     """Return the registers of a distilled memory. It was made when it was said, not when it was distilled."""
     event = events[observation.event_id_start]
-    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project}
+    where = {"session_id": event.session_id, "agent": event.agent, "project": event.project, **_undated(event)}
     fields: dict[Field, Any] = {
         Field.CONTENT: observation.content,
         Field.KIND: Kind.OBSERVATION.value,

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from scrubjay.distill.sameness import same_words
+from scrubjay.intervals import dated
+from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
@@ -20,7 +22,6 @@ from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Kind, Layer, Memory, ReviewState, Scope, content_hash
-from scrubjay_shared.text import analyse, fts_query
 
 
 async def find(
@@ -38,7 +39,9 @@ async def find(
     def decide() -> list[Succession]:
         found: list[Succession] = []
         for at, (statement, like) in enumerate(zip(new, candidates, strict=True)):
-            found += successions(statement, like, policy.supersession)
+            found += successions(
+                statement, [dated(memory, policy.limits.clock_skew_ms) for memory in like], policy.supersession
+            )
             if also_each_other:
                 earlier = [other for other in new[:at] if other.created_at != statement.created_at]
                 found += successions(statement, earlier, policy.supersession)
@@ -47,18 +50,11 @@ async def find(
     return await asyncio.to_thread(decide)
 
 
-async def candidates_of(store: Store, content: str, policy: MemoryPolicy) -> list[Memory]:
-    """Return the memories that share most words with a text, of those that something can take the place of."""
+async def candidates(alike: Alike, contents: Sequence[str], policy: MemoryPolicy) -> list[list[Memory]]:
+    """Return for each text the memories that share most words with it, of those that something can replace."""
     longest = policy.supersession.max_chars
-    tokens = list(dict.fromkeys(analyse(content[: longest + 1])))[: policy.work.near_tokens]
-    if not tokens or len(content) > longest:
-        return []
-    query, limit = fts_query(tokens), policy.work.near_candidates
-    return [
-        memory
-        for memory in await store.read(lambda q: q.memories.like(query, limit, chars=longest))
-        if replaceable(memory)
-    ]
+    found = await alike.to_each([one if len(one) <= longest else "" for one in contents], chars=longest)
+    return [[memory for memory in memories if replaceable(memory)] for memories in found]
 
 
 Place = tuple[str, str, str | None]

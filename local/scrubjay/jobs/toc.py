@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import MemoryPolicy, TocPolicy
@@ -24,8 +24,17 @@ class TableOfContents:
 
     name = "toc"
 
-    def __init__(self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        stopping: asyncio.Event,
+        *,
+        quiet_seconds: Callable[[], float],
+    ) -> None:
+        """`quiet_seconds` says how long ago the last question came."""
         self._store = store
+        self._quiet_seconds = quiet_seconds
         self._policy = policy
         self._stopping = stopping
         self._building = asyncio.Lock()
@@ -56,7 +65,26 @@ class TableOfContents:
         return await self._store.read(lambda q: q.toc.count_stale())
 
     async def run(self) -> int:
-        """Cut the sessions again that changed. Returns in how many steps.
+        """Cut the sessions again that changed, between questions. Returns in how many steps."""
+        return await self._build(self._give_way)
+
+    async def finish(self) -> int:
+        """Cut the sessions again that changed, for somebody who waits for that. Returns in how many steps."""
+        return await self._build(None)
+
+    async def _give_way(self) -> None:
+        """Wait while questions are asked: a step takes the interpreter from them, and nobody waits for it."""
+        until = time.monotonic() + self._policy.toc.way_seconds
+        while (
+            (left := self._policy.toc.asked_seconds - self._quiet_seconds()) > 0
+            and time.monotonic() < until
+            and not self._stopping.is_set()
+        ):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), min(left, until - time.monotonic()))
+
+    async def _build(self, give_way: Callable[[], Awaitable[None]] | None) -> int:
+        """Carry out steps until none is left. Returns how many.
 
         A step takes some short sessions, or a part of a long one: it is read and planned in a reader's thread, and
         written in a short transaction. Where somebody erased anything meanwhile, nothing is written, and the step is
@@ -69,6 +97,8 @@ class TableOfContents:
                 await self._store.write(lambda tx: tx.toc.start_anew())
                 self._checked = True
             while not self._stopping.is_set():
+                if give_way is not None:
+                    await give_way()
                 step = await self._store.read(planned(self._policy.toc))
                 if step is None:
                     break

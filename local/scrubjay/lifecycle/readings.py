@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from scrubjay.lifecycle.restating import restated
 from scrubjay_shared.text import analyse
@@ -277,42 +277,113 @@ class Ending:
     sure: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
-    """A sentence as far as it matters here.
+    """A sentence as far as it matters here; what of it costs much is read when it is asked for.
 
-    `words` are its tokens without determiners and signs of the present (`shown` as they are written), `stems` what it
-    is about, `core` the stems with those of opposites made one; `denied` is whether an odd number of words deny it.
-    `definite` is whether it begins with one certain thing ("the …"), `lists` whether it says several things at once.
-    `contrast` is what it denies at its end only to affirm the rest ("X, never Y"), `dated` its dates of the calendar.
-    `versions` are the things that it names with a version, and `raised` is whether it tells of another version.
-    `holder` is the place in `words` of the verb that says what holds, -1 without one.
+    `said` is the sentence without asides, `text` without what bounds it, and `low` are its words in lower case. `words`
+    are those without determiners and signs of the present (`shown` as they are written), and `holder` is the place in
+    `words` of the verb that says what holds, -1 without one.
     """
 
+    said: str
     text: str
+    low: tuple[str, ...]
     words: tuple[str, ...]
     shown: tuple[str, ...]
-    stems: frozenset[str]
-    denied: bool
-    core: frozenset[str]
-    definite: bool
     holder: int
-    endings: tuple[Ending, ...]
-    changes: bool
-    now: bool
-    hypothetical: bool
-    planned: bool
-    bounded: bool
-    lists: bool
-    contrast: frozenset[str]
-    dated: frozenset[str]
-    versions: tuple[tuple[str, str], ...]
-    raised: bool
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """What it is about."""
+        return telling(self.text)
+
+    @cached_property
+    def _denials(self) -> int:
+        found = sum(word in NEGATORS - _BESIDE_NEGATORS for word in self.low)
+        return found + sum(_DENIED.get(word) is not None and word not in NEGATORS for word in self.low)
+
+    @property
+    def denied(self) -> bool:
+        """Whether an odd number of words deny it."""
+        return bool(self._denials % 2)
+
+    @cached_property
+    def core(self) -> frozenset[str]:
+        """The stems, with those of opposites made one."""
+        kept = [word for word in _telling_words(self.low) if word not in NEGATORS - {"never"} and word != "any"]
+        core = " ".join(_SAID.get(word, word) for word in kept)
+        return frozenset(analyse(core.replace("_", " "))) | ({"like"} & set(core.split()))
+
+    @property
+    def definite(self) -> bool:
+        """Whether it begins with one certain thing ("the …")."""
+        return bool(self.low) and (self.low[0] in DEFINITE or any(word.endswith("'s") for word in self.low[:4]))
+
+    @cached_property
+    def endings(self) -> tuple[Ending, ...]:
+        """What it says has ended."""
+        return tuple(_endings(self.text))
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether it tells of a change."""
+        return CHANGE.search(self.said) is not None
+
+    @cached_property
+    def now(self) -> bool:
+        """Whether it says that something is so now."""
+        return any(word in NOW_WORDS for word in self.low) or self.changes or bool(_SINCE.search(self.said))
+
+    @cached_property
+    def hypothetical(self) -> bool:
+        """Whether it says what might be."""
+        return HYPOTHETICAL.search(self.said) is not None
+
+    @cached_property
+    def planned(self) -> bool:
+        """Whether it says what is to be."""
+        return PLANNED.search(self.said) is not None
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether it holds for a while."""
+        return BOUNDED.search(self.said) is not None
+
+    @cached_property
+    def lists(self) -> bool:
+        """Whether it says several things at once."""
+        return _LISTS.search(self.said) is not None
+
+    @cached_property
+    def contrast(self) -> frozenset[str]:
+        """What it denies at its end only to affirm the rest ("X, never Y")."""
+        return _contrast(self.text) if self._denials == 1 else frozenset()
+
+    @cached_property
+    def dated(self) -> frozenset[str]:
+        """Its dates of the calendar."""
+        return frozenset[str]().union(*(telling(date[0]) for date in DATE.finditer(self.text)))
+
+    @cached_property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """The things that it names with a version."""
+        found = _VERSION.finditer(DATE.sub(" ", self.text))
+        return tuple((one["name"].lower(), one["number"]) for one in found)
+
+    @cached_property
+    def raised(self) -> bool:
+        """Whether it tells of another version."""
+        return _RAISED.search(self.text) is not None
 
     @property
     def subject(self) -> frozenset[str]:
         """The stems before the verb that says what holds."""
         return telling(" ".join(self.words[: self.holder])) if self.holder > 0 else frozenset()
+
+
+def _telling_words(low: tuple[str, ...]) -> list[str]:
+    return [word for word in low if word not in DETERMINERS and word not in NOW_WORDS]
 
 
 def telling(text: str) -> frozenset[str]:
@@ -326,35 +397,11 @@ def read(text: str) -> Reading:
     text = _spelled(text)
     text = restated(_ASIDE.sub("", text))
     head = _CLAUSE.sub("", _unbounded(_CODE.sub(lambda code: code[1].replace(" ", "_"), text))).strip() or text
-    said = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
-    low = [word.lower() for word in said]
-    definite = bool(low) and (low[0] in DEFINITE or any(word.endswith("'s") for word in low[:4]))
-    places = [n for n, word in enumerate(low) if word not in DETERMINERS and word not in NOW_WORDS]
-    words = tuple(low[n] for n in places)
-    denials = sum(word in NEGATORS - _BESIDE_NEGATORS for word in low)
-    denials += sum(_DENIED.get(word) is not None and word not in NEGATORS for word in low)
-    core = " ".join(_SAID.get(word, word) for word in words if word not in NEGATORS - {"never"} and word != "any")
-    return Reading(
-        text=head,
-        words=words,
-        shown=tuple(said[n] for n in places),
-        stems=telling(head),
-        denied=bool(denials % 2),
-        core=frozenset(analyse(core.replace("_", " "))) | ({"like"} & set(core.split())),
-        definite=definite,
-        holder=_holder(words),
-        endings=tuple(_endings(head)),
-        changes=CHANGE.search(text) is not None,
-        now=any(word in NOW_WORDS for word in low) or CHANGE.search(text) is not None or bool(_SINCE.search(text)),
-        hypothetical=HYPOTHETICAL.search(text) is not None,
-        planned=PLANNED.search(text) is not None,
-        bounded=BOUNDED.search(text) is not None,
-        lists=_LISTS.search(text) is not None,
-        contrast=_contrast(head) if denials == 1 else frozenset(),
-        dated=frozenset[str]().union(*(telling(date[0]) for date in DATE.finditer(head))),
-        versions=tuple((one["name"].lower(), one["number"]) for one in _VERSION.finditer(DATE.sub(" ", head))),
-        raised=_RAISED.search(head) is not None,
-    )
+    shown = [word.replace("’", "'") for word in WORD.findall(_merged(head))]
+    low = tuple(word.lower() for word in shown)
+    words = tuple(_telling_words(low))
+    told = tuple(one for one, word in zip(shown, low, strict=True) if word not in DETERMINERS and word not in NOW_WORDS)
+    return Reading(said=text, text=head, low=low, words=words, shown=told, holder=_holder(words))
 
 
 def clauses(text: str) -> list[str]:

@@ -7,15 +7,16 @@ what is trusted more than itself, and nothing reaches beyond its own scope and r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from scrubjay.intervals import TOLD
 from scrubjay.lifecycle.readings import Ending, Reading, begun, clauses, read, telling
 from scrubjay.lifecycle.values import later_place, later_value, later_version
 from scrubjay.policy import SupersessionPolicy
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import TRUST_ORDER, Scope, Trust
+from scrubjay_shared.records import TRUST_ORDER, Json, Scope, Trust
 
 
 class Verdict(StrEnum):
@@ -60,6 +61,10 @@ class Statement(Protocol):
     def valid_from(self) -> Millis | None:
         """When it began to hold, where the words say it."""
 
+    @property
+    def metadata(self) -> Json:
+        """What is noted of it: among other things that its time is not known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewStatement:
@@ -72,6 +77,7 @@ class NewStatement:
     trust: Trust
     created_at: Millis
     valid_from: Millis | None = None
+    metadata: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +115,8 @@ def successions(
             verdict, why = Verdict.UNSURE, TRUST
         elif old.created_at == later.created_at:
             verdict, why = Verdict.UNSURE, "same time"
+        elif TOLD in later.metadata:  # it came here later, and may have been said before
+            verdict, why = Verdict.UNSURE, "no time"
         at = max(later.created_at, later.valid_from or later.created_at)
         each = Succession(old=old.id, new=later.id, at=at, verdict=verdict, why=why)
         if why in _SIGNS:

@@ -178,11 +178,8 @@ def _is_read_elsewhere(state: State, log: Iterable[Op], cause: str) -> bool:
     )
 
 
-def _names(state: State, log: Iterable[Op], cause: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names that a cause gave and the memory still has, and those that it took and nobody gave back."""
+def _names(state: State, log: Sequence[Op], cause: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that the memory has by a cause alone, and those that it lost by it and nobody gave back."""
     held = {name for name, _, _ in ops.live_claims(state)}
-    given, taken = set[str](), set[str]()
-    for op in log:
-        if op.type in {OpType.CLAIM, OpType.UNCLAIM} and ops.cause_of(op) == cause:
-            (given if op.type == OpType.CLAIM else taken).add(ops.name_of(op))
-    return tuple(sorted(given & held)), tuple(sorted(taken - held))
+    others = {name for name, _, _ in ops.live_claims(ops.fold(op for op in log if ops.cause_of(op) != cause))}
+    return tuple(sorted(held - others)), tuple(sorted(others - held))

@@ -10,13 +10,13 @@ was asked goes on by itself meanwhile, so that a server which first loads its mo
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from scrubjay import garbage
 from scrubjay.policy import ModelPolicy
 from scrubjay_shared.errors import CorruptError, InvalidError, ScrubjayError, UnavailableError
 
@@ -134,7 +134,7 @@ class Slot(Generic[M]):
             self._used = time.monotonic()
             # The modules that it came with stay: the garbage collector need not walk over them again and again,
             # 40 ms in which no other thread runs.
-            gc.freeze()
+            garbage.keep()
             return model
 
     async def ready(self, trial: Callable[[], Awaitable[object]] | None = None) -> M | None:

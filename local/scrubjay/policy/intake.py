@@ -48,6 +48,9 @@ class LimitPolicy:
     # Of a file whose first lines are read to tell what it is. Codex writes its instructions into the first one (80 KB),
     # Claude Code copies of files before the first prompt; images in such a line come to some MB.
     max_head_bytes: int = 16 * 1024 * 1024
+    # How far ahead of this machine's clock a time may lie and still be believed: a day, for clocks that are wrong and
+    # times that somebody wrote down as UTC. What is said to be later was not told then.
+    clock_skew_ms: int = 86_400_000
     max_batch: int = 5_000  # drafts in one request: bounds one transaction to about a second
     max_name_chars: int = 200  # a name is typed by hand
     max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text

@@ -117,6 +117,8 @@ class TocPolicy:
     max_passage_chars: int = 240  # of a passage: two sentences, as in answers of recall
     quiet_seconds: float = 2.0  # without a write before it is built in the background: a burst is over by then
     wait_seconds: float = 30.0  # the longest that somebody who never stops writing puts it off
+    asked_seconds: float = 1.0  # since the last question before its next step: who is answered asks on within this
+    way_seconds: float = 5.0  # the longest that questions without a pause put off a step: of a tenth of a second
     title_chars: int = 80  # of a segment's title: one line
     bullets: int = 5  # of a segment or a period, as shown
     kept_bullets: int = 10  # of each period, for the next longer one to choose from

@@ -43,7 +43,8 @@ class WorkPolicy:
     learn_events: int = 500  # events distilled in one transaction: about a second of work, then others get their turn
     learn_context: int = 4  # events before the first new one: enough for "it" and "that" to find what they mean
     near_candidates: int = 12  # memories with the most words in common that a new one is compared with
-    near_tokens: int = 16  # words of a memory that candidates are looked up by: more cost time and find the same
+    near_tokens: int = 16  # words of a memory, its rarest, that they are looked up by: more cost time and find the same
+    near_rows: int = 4_096  # memories that hold any of these: commoner words are left out, which tell next to nothing
     embed_batch: int = 64  # texts embedded between two commits: about half a second, so a query is never kept waiting
     import_batch: int = 500  # drafts of a file stored in one transaction
     gather_ms: int = 500  # from new work to the job that does it: a turn's events come within this, and nobody waits
@@ -66,7 +67,7 @@ class UndoPolicy:
 
     after_request_ms: int = 24 * 3_600_000  # whoever changes a memory by name sees at once whether it was a slip
     after_run_ms: int = 30 * 24 * 3_600_000  # an import or a run of a job is noticed when its memories are next read
-    kept_versions: int = 8  # of each field, at most: undoing an undoing needs three, and edits cost by them
+    kept_versions: int = 8  # causes whose writes to a field stay: undoing an undoing needs three, and edits cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

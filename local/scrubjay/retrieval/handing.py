@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
 from scrubjay.api import ContextItem, Hit, RecallResponse, Section
-from scrubjay.intervals import over, said_at
-from scrubjay.policy import HandingPolicy
+from scrubjay.intervals import TOLD, dated, over, said_at
+from scrubjay.policy import DEFAULT, HandingPolicy
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.turns import TurnKind, turn_kind
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Event, EventType, Memory, MemoryType, Session, Trust
+from scrubjay_shared.records import Event, EventType, Memory, MemoryType, Session, Trust, author_of
 from scrubjay_shared.text import estimate_tokens, query_tokens
 
 INTRODUCTION = (
@@ -76,7 +76,8 @@ def of_project(
     memories: Iterable[Memory], project: str, policy: HandingPolicy, *, now: Millis, utc_offset: int
 ) -> list[ContextItem]:
     """Return the rules that hold in a project, the person's among them, and what was decided there last."""
-    current = sorted((memory for memory in memories if holds(memory, now)), key=lambda memory: -memory.created_at)
+    known = [dated(memory, DEFAULT.limits.clock_skew_ms) for memory in memories if holds(memory, now)]
+    current = sorted(known, key=lambda memory: (TOLD in memory.metadata, -memory.created_at))
     rules = [memory for memory in current if memory.type in RULE_TYPES]
     decided = [memory for memory in current if memory.type in DECISION_TYPES and memory.resource_id == project]
     chosen = [(Section.RULE, memory) for memory in rules[: policy.rules]]
@@ -86,7 +87,14 @@ def of_project(
             ref=memory.id,
             kind="memory",
             section=section,
-            text=_line(memory.content, policy, at=memory.created_at, utc_offset=utc_offset, ref=memory.id),
+            text=_line(
+                memory.content,
+                policy,
+                at=memory.created_at,
+                utc_offset=utc_offset,
+                ref=memory.id,
+                who=author_of(memory) or "",
+            ),
             ts=memory.created_at,
             trust=memory.trust.value,
         )
@@ -101,7 +109,7 @@ def left_off(session: Session, words: Sequence[Event], policy: HandingPolicy, *,
     """
     found: dict[str, ContextItem] = {}
     for event in words:
-        who = session.agent if event.type in _AGENTS else "the person"
+        who = session.agent if event.type in _AGENTS else author_of(event) or "the person"
         told = turn_kind(event.type, event.text) not in {TurnKind.NARRATION, TurnKind.OUTPUT}
         if told and event.text.strip() and who not in found and event.trust is not Trust.UNTRUSTED:
             text = _line(event.text, policy, at=event.ts, utc_offset=utc_offset, ref=event.id, who=who)
@@ -120,15 +128,18 @@ class Entry:
 
 
 def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int) -> list[ContextItem]:
-    """Return what will probably be needed, in the order that it comes in."""
+    """Return what will probably be needed, in the order that it comes in; not what nobody knows the time of."""
     found = []
     for entry in entries:
         thing = entry.thing
+        if TOLD in thing.metadata:
+            continue
         if isinstance(thing, Memory):
-            text = _line(thing.content, policy, at=thing.created_at, utc_offset=utc_offset, ref=thing.id)
+            who = author_of(thing) or ""
+            text = _line(thing.content, policy, at=thing.created_at, utc_offset=utc_offset, ref=thing.id, who=who)
             kind, ts = "memory", thing.created_at
         else:
-            who = thing.agent if thing.type in _AGENTS else "the person"
+            who = thing.agent if thing.type in _AGENTS else author_of(thing) or "the person"
             text = _line(thing.text, policy, at=thing.ts, utc_offset=utc_offset, ref=thing.id, who=who)
             kind, ts = "event", thing.ts
         found.append(
@@ -232,6 +243,8 @@ def _line(text: str, policy: HandingPolicy, *, at: Millis, utc_offset: int, ref:
 
 
 def _speaker(hit: Hit) -> str:
+    if hit.author is not None:
+        return hit.author
     if hit.kind == "memory" or not hit.sources:
         return ""
     speaker = hit.sources[0].speaker

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scrubjay.index.documents import FOREVER
 from scrubjay.index.index import Index
+from scrubjay.policy import WorkPolicy
 from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Rows
 from scrubjay.retrieval.query import Floats, Query
 from scrubjay_shared import scoring
+
+NEAR_K1, NEAR_B = 1.2, 0.75
+"""BM25's customary values: of memories that share the same words with a text, the shorter is more like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +85,42 @@ def matched(candidates: CandidateSet, words: Sequence[Word], weight: Callable[[W
             held = at[word.held[candidates.kind][0]]
             found[held[held >= 0]] += weight(word)
     return found / np.float32(total or 1)
+
+
+def sharing_words(index: Index, tokens: Sequence[str], *, policy: WorkPolicy, count: int, longest: int) -> list[str]:
+    """Return the ids of the memories that share most words with a text, best first; none that was put away.
+
+    Rare words come first: one that so many hold already as `policy.near_rows` is left out, so that this costs the same
+    however many memories begin with "The user". One of more than `longest` characters may be left out.
+    """
+    with index.lock:
+        table = index.memories
+        terms = {term: token for token in tokens if (term := index.vocabulary.get(token)) is not None}
+        rare = sorted((df, token, term) for term, token in terms.items() if (df := table.df(term)))
+        held: list[tuple[Rows, Rows]] = []
+        weights: list[float] = []
+        left = policy.near_rows
+        for df, _, term in rare[: policy.near_tokens]:
+            if held and df > left:
+                break
+            left -= df
+            holders, times = table.holders(term)
+            held.append((holders.astype(np.intp), times.astype(np.intp)))
+            weights.append(scoring.bm25_idf(len(table.rows), df))
+        if not held:
+            return []
+        rows, tf = map(np.concatenate, zip(*held, strict=True))
+        lengths, mean = table["length"], table.tokens / len(table.rows)
+        parts = scoring.bm25_part(tf, lengths[rows], mean, idf=1.0, k1=NEAR_K1, b=NEAR_B)
+        parts *= np.repeat(np.array(weights, np.float32), [len(holders) for holders, _ in held])
+        order = np.argsort(rows, kind="stable")
+        rows = rows[order]
+        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+        among, scores = rows[starts], np.add.reduceat(parts[order], starts)
+        # No character gives more than two tokens.
+        may_be = (table["archived"][among] == FOREVER) & (lengths[among] <= 2 * longest)
+        among, scores = among[may_be], scores[may_be]
+        best = table.best(scores, among, count)
+        among, scores = among[best], scores[best]
+        first = table.rows.order(among)
+        return [table.ids[int(row)] for row in among[first[np.argsort(-scores[first], kind="stable")]]]

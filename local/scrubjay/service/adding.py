@@ -10,10 +10,12 @@ from typing import NamedTuple
 from scrubjay.api import access
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.distill.sameness import same_words
+from scrubjay.intervals import marked, told
 from scrubjay.jobs import successions
+from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
-from scrubjay.policy import MemoryPolicy, ReviewPolicy
+from scrubjay.policy import DEFAULT, MemoryPolicy, ReviewPolicy
 from scrubjay.service import refusals, transfer
 from scrubjay.store import MemoryWrite, Store, Transaction
 from scrubjay_shared.clock import Millis
@@ -53,12 +55,12 @@ class Compared:
 
 
 async def compared(
-    store: Store, caller: Caller, drafts: Sequence[MemoryDraft], policy: MemoryPolicy, now: Millis
+    store: Store, caller: Caller, drafts: Sequence[MemoryDraft], policy: MemoryPolicy, *, alike: Alike, now: Millis
 ) -> Compared:
     """Compare drafts that were cleaned with what is stored. What the person says is neither reviewed nor refused."""
     statements = [_statement(place, draft, now) for place, draft in enumerate(drafts)]
-    alike = [await successions.candidates_of(store, one.content, policy) for one in statements]
-    replaced = await successions.find(statements, alike, policy)
+    candidates = await successions.candidates(alike, [one.content for one in statements], policy)
+    replaced = await successions.find(statements, candidates, policy)
     is_person = caller.principal is Principal.PERSON
     contradicts = contradicting(replaced)
 
@@ -68,7 +70,7 @@ async def compared(
             hashes=[content_hash(draft.content) for draft in drafts],
             statements=statements,
             replaced=replaced,
-            same=[_same(one, found) for one, found in zip(drafts, alike, strict=True)],
+            same=[_same(one, found) for one, found in zip(drafts, candidates, strict=True)],
             reviews=[
                 None if is_person else review_of(draft, policy.review, contradicts=one.id in contradicts)
                 for draft, one in zip(drafts, statements, strict=True)
@@ -144,7 +146,7 @@ class Adding:
 
     def _make(self, place: int) -> str:
         draft, review = self.compared.drafts[place], self.compared.reviews[place]
-        made = self.tx.new_id(draft.created_at)
+        made = self.tx.new_id(told(draft.created_at, self.tx.now, DEFAULT.limits.clock_skew_ms))
         fields = transfer.fields_of(draft, self.tx.now) | transfer.present({Field.REVIEW: review})
         self.writes[made] = write = MemoryWrite(memory_id=made, fields=fields, names=_names(draft))
         self.answers.append(Added(made, created=True, lifted=refusals.lifted(self.tx, self.caller, write)))
@@ -184,12 +186,14 @@ def _same(draft: MemoryDraft, candidates: Sequence[Memory]) -> Memory | None:
 
 def _statement(place: int, draft: MemoryDraft, now: Millis) -> NewStatement:
     """Return what a draft says, under an id that no memory has."""
+    skew = DEFAULT.limits.clock_skew_ms
     return NewStatement(
         id=f"draft {place}",
         content=draft.content,
         scope=draft.scope,
         resource_id=draft.resource_id,
         trust=draft.trust,
-        created_at=now if draft.created_at is None else draft.created_at,
+        created_at=told(draft.created_at, now, skew),
         valid_from=draft.valid_from,
+        metadata=marked({}, draft.created_at, now, skew),
     )

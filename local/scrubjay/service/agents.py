@@ -32,8 +32,7 @@ class Agents:
     async def agents(self, caller: Caller, request: api.AgentsRequest) -> api.AgentsResponse:
         """Return the agents whose events the caller sees, the one that was there last first."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
-        chosen = EventFilter(project=seen.project, own_session=seen.session_id)
-        found = await self._store.read(lambda q: q.agents.counts(chosen))
+        found = await self._store.read(lambda q: q.agents.counts(seen.project, seen.session_id))
         return api.AgentsResponse(
             agents=tuple(
                 api.Agent(
@@ -63,8 +62,8 @@ class Agents:
         )
         notes = [*await self._references.notes_on(request.project)]
         if request.agent is not None and not found:
-            everywhere = EventFilter(project=seen.project, own_session=seen.session_id)
-            known = [one.name for one in await self._store.read(lambda q: q.agents.counts(everywhere))]
+            everywhere = await self._store.read(lambda q: q.agents.counts(seen.project, seen.session_id))
+            known = [one.name for one in everywhere]
             if request.agent not in known:
                 notes.append(_unknown(request.agent, known))
         return api.ActivityResponse(

@@ -23,6 +23,7 @@ from scrubjay import accounts, telemetry
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.jobs import conditions
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.backup import Backup
 from scrubjay.jobs.compact import Compact
 from scrubjay.jobs.consolidate import Consolidate, Prune
@@ -65,6 +66,7 @@ from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
 from scrubjay.service.learning import Learning
+from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.memories import Memories
 from scrubjay.service.observing import Observing
 from scrubjay.service.project_names import ProjectNames
@@ -127,6 +129,7 @@ class Application:
         )
         self._models = Models(store, policy, named, self._maintainer.enter_space)
         self._stopping = stopping = asyncio.Event()
+        self._alike = alike = Alike(store, policy.work, self._maintainer.current)
         readers = Readers(
             store,
             policy,
@@ -134,6 +137,7 @@ class Application:
             writer=writer,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=self._learned,
+            alike=alike,
             now=now,
         )
         self.distill, self.observe = readers.distill, readers.observe
@@ -144,11 +148,25 @@ class Application:
             stopping,
             compact=lambda session: self._compaction.carry_out(session),  # noqa: PLW0108  # made below
         )
-        self.toc = TableOfContents(store, policy, stopping)
+        self.toc = TableOfContents(
+            store,
+            policy,
+            stopping,
+            quiet_seconds=lambda: self.handlers.quiet_seconds(),  # noqa: PLW0108  # made below
+        )
         self.recall_counts = RecallCounts(store, policy.work)
         sweep = lambda: self._forgetting.sweep()  # noqa: E731, PLW0108  # made below
         self.sweep = Sweep(store, policy.work, stopping, sweep)
-        self.maintain = Maintain(store, self._models, policy.work, stopping, save_index=self._maintainer.save)
+        leftovers = Leftovers(store, unsaved_index=self._maintainer.unsaved, now=now)
+        self._leftovers: Leftovers = leftovers
+        self.maintain = Maintain(
+            store,
+            self._models,
+            policy.work,
+            stopping,
+            blank_copies=leftovers.blank,
+            save_index=self._maintainer.save,
+        )
         spool = Spool(store.path.parent, policy.work, lambda: self._hooks.drain())  # noqa: PLW0108  # made below
         self.instructions = Instructions(
             store,
@@ -195,10 +213,20 @@ class Application:
         self.project_names = ProjectNames(self._references.is_known, folders)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._memories = Memories(
-            store, policy, models=self._models, references=self._references, wake=self._wake, now=now
+            store,
+            policy,
+            models=self._models,
+            references=self._references,
+            alike=self._alike,
+            wake=self._wake,
+            now=now,
         )
         self._forgetting = Forgetting(
-            store, references=self._references, unsaved_index=self._maintainer.unsaved, wake=self._wake
+            store,
+            references=self._references,
+            unsaved_index=self._maintainer.unsaved,
+            leftovers=self._leftovers,
+            wake=self._wake,
         )
         recall = Recall(
             store,
@@ -239,7 +267,6 @@ class Application:
             context=self._context,
             switch=switch,
             store=store,
-            forgetting=self._forgetting,
             project_names=self.project_names,
             folder=store.path.parent,
             accounts=lambda: self.accounts,
@@ -250,7 +277,7 @@ class Application:
             flush_accesses=self.recall_counts.run,
             rebuilding=self._maintainer.rebuilding,
             load_index=self._maintainer.load,
-            build_contents=self.toc.run,
+            build_contents=self.toc.finish,
             wake=self._wake,
             now=now,
         )
@@ -304,7 +331,14 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )
-        observing = Observing(store, policy, self._stopping, references=self._references, on_memories=self._learned)
+        observing = Observing(
+            store,
+            policy,
+            self._stopping,
+            references=self._references,
+            on_memories=self._learned,
+            alike=self._alike,
+        )
         self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
         asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
@@ -348,6 +382,7 @@ class Application:
                 "update": self._memories.update,
                 "supersede": conflicts.supersede,
                 "forget": self._forgetting.forget,
+                "forget_all": self._forgetting.forget_all,
                 "forgets": self._forgetting.forgets,
                 "rename": self._memories.rename,
                 "alias": self._memories.alias,
@@ -516,10 +551,11 @@ class Application:
             await self._hooks.close()
             await self._handing.close()
             await self.writer.aclose()
-            if self.failure is None:
+            if self.failure is None and not self.store.is_fixed:
                 await self.recall_counts.run()
                 await self._maintainer.save()
             await self._maintainer.erasures()
+            await self._leftovers.close()
         finally:
             self.recall_counts.discard()
             try:

@@ -44,6 +44,8 @@ class Audit:
         events, secrets = await self._events()
         sessions, echoes = await self._echoes()
         total = await self._store.read(lambda q: q.audit.count())
+        latest = self._store.clock() + self._policy.limits.clock_skew_ms
+        later = await self._store.read(lambda q: q.audit.later(latest, self._policy.audit.shown))
         places = {place: count for place, count in looked.repetitions.counts.items() if count}
         exact, near = looked.repetitions.exact, looked.repetitions.near
         return api.AuditResponse(
@@ -55,6 +57,7 @@ class Audit:
                 self._finding("secret", looked.secrets, looked.read),
                 self._finding("secret_event", secrets, events),
                 *(self._finding(f"junk_{kind}", looked.junk[kind], looked.read) for kind in Junk),
+                *(api.Finding(kind=kind, count=count, of=0, ids=tuple(ids)) for kind, (count, ids) in later.items()),
             ),
             scopes=tuple(
                 api.ScopeAudit(

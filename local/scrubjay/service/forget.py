@@ -5,32 +5,54 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.access import View
-from scrubjay.api.caller import Caller
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.ingest import intake
-from scrubjay.service import archive_words, put_away
+from scrubjay.service import archive_words
+from scrubjay.service.erasing import drop_grip, erase, forget_events, project_of
+from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.references import References
-from scrubjay.store import UNSWEPT, Forget, HeldWords, Queries, Refusal, Store, Transaction, copies
+from scrubjay.store import (
+    FORGET,
+    UNSWEPT,
+    Forget,
+    HeldWords,
+    Queries,
+    Refusal,
+    Store,
+    Sweep,
+    Transaction,
+    Whole,
+    copies,
+)
 from scrubjay_shared import ops, tombstones
-from scrubjay_shared.errors import NotFoundError, UnavailableError
-from scrubjay_shared.records import Grip, Memory, Scope
+from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
+from scrubjay_shared.records import ALWAYS_LOADED, Memory
 
 log = logging.getLogger(__name__)
 
 MOST_LISTED = 500
 """Forgets in one answer of `forgets`."""
+COPIES_SECONDS = 10.0
+"""How long an answer waits for copies to be blanked: a store of 100 MB takes a second or two; a larger one goes on."""
+FORGOTTEN_AT_ONCE = 200
+"""Memories, or events, of a whole import that one transaction erases: some tenths of a second."""
+EXAMPLES = 3
+EXAMPLE_CHARS = 80
+"""Of a text that goes with a whole import: enough to know it again."""
 SWEPT_AT_ONCE = 500
 """Memories, and events, that are compared with forgotten words at a time: some tenths of a second in a thread."""
 
 
 class Forgetting:
-    """Erases from one store. Within `unsaved_index()` no saved index holds what is erased."""
+    """Erases from one store; `leftovers` sees to what is left of it beside the tables."""
 
     def __init__(
         self,
@@ -38,23 +60,30 @@ class Forgetting:
         *,
         references: References,
         unsaved_index: Callable[[], AbstractAsyncContextManager[None]],
+        leftovers: Leftovers,
         wake: Callable[[str], None],
     ) -> None:
         self._store = store
         self._references = references
         self._unsaved_index = unsaved_index
+        self._leftovers = leftovers
         self._wake = wake
 
     async def forget(self, caller: Caller, request: api.ForgetRequest) -> api.ForgetResponse:
         """Erase a memory or an event: rows, full text, vector, log; unless told otherwise, its source passages too.
 
-        A memory that rests on erased words alone goes with them. Copies that migrations left beside the store go too;
-        backups made by the person are theirs to remove.
+        A memory that rests on erased words alone goes with them. Where a person forgets for good, the copies that the
+        store has beside it are blanked too; backups made by the person are theirs to remove.
         """
         ref = intake.valid(request.ref)
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         found: _Found | None = None
-        event_id, memory_id = await self._named(ref, seen)
+        try:
+            event_id, memory_id = await self._named(ref, seen)
+        except NotFoundError:
+            if not _reaches_copies(caller, request) or not await self._leftovers.holding([ref.upper()]):
+                raise  # what an agent forgot is blanked by the person: it may be in copies yet
+            return await self._with_copies(caller, request, api.ForgetResponse(forgotten=()), about=ref.upper())
         if event_id is None and request.for_good:
             found = await self._store.read(
                 lambda q: _search(q, q.memories.get(memory_id), keep=request.keep_sources, seen=seen)
@@ -62,22 +91,85 @@ class Forgetting:
 
         def work(tx: Transaction) -> api.ForgetResponse:
             if event_id is not None:
-                return _forget_events(tx, [event_id], for_good=request.for_good)
+                return _forgotten(tx, forget_events(tx, [event_id], for_good=request.for_good), events=[event_id])
             access.check_forget(caller, tx.queries.memories.get(memory_id))
             return _forget_memory(tx, memory_id, found, keep=request.keep_sources)
 
         async with self._unsaved_index():
-            answer = await self._store.write(work, cause=self._store.new_cause("forget"))
-        await self.drop_copies()
-        answer = replace(
-            answer,
-            copies=tuple(map(str, await asyncio.to_thread(copies, self._store.path))),
-            remaining=() if found is None else found.remaining,
-        )
+            answer = await self._store.write(work, cause=self._store.new_cause(_kind(caller, request)))
+        answer = await self._with_copies(caller, request, answer, about=event_id or memory_id)
+        answer = replace(answer, remaining=() if found is None else found.remaining)
         log.info("forgot memories=%d events=%d passages=%d", len(answer.forgotten), len(answer.events), answer.sources)
         if answer.sources:
             self._wake("embed")
         return answer
+
+    async def forget_all(self, _: Caller, request: api.ForgetAllRequest) -> api.ForgetAllResponse:
+        """Erase all of an import, a session or a project, or say what that would be.
+
+        It is done in several transactions: after a crash between two of these, the same again erases the rest. Raises
+        InvalidError unless one of the three is named, NotFoundError where nothing belongs to it.
+        """
+        given = [one for one in (request.import_cause, request.session_id, request.project) if one is not None]
+        if len(given) != 1:
+            raise InvalidError(
+                "name one import, one session or one project", hint="scrubjay history --kind import lists imports"
+            )
+        of = intake.valid(given[0])
+
+        def read(q: Queries) -> tuple[str, Whole, list[str]]:
+            cause = None if request.import_cause is None else q.causes.resolve(of)
+            if cause is not None and not cause.id.startswith("import:"):
+                raise InvalidError(f"{cause.id} is no import", hint=f"scrubjay undo {cause.id} takes it back")
+            found = q.tombstones.whole_of(
+                cause=None if cause is None else cause.n, session_id=request.session_id, project=request.project
+            )
+            said = [event.text for event in q.events.by_id(found.events[:EXAMPLES], chars=EXAMPLE_CHARS).values()]
+            kept = [memory.content for memory in q.memories.by_id(found.memories[:EXAMPLES]).values()]
+            return of if cause is None else cause.id, found, [*kept, *said]
+
+        of, whole, examples = await self._store.read(read)
+        if not whole.events and not whole.memories:
+            raise NotFoundError(f"nothing of {of[:80]} is here", hint="scrubjay history, list and events say what is")
+        answer = api.ForgetAllResponse(
+            of=of,
+            events=len(whole.events),
+            memories=len(whole.memories),
+            sessions=whole.sessions,
+            dry_run=request.dry_run,
+            examples=tuple(" ".join(text.split())[:EXAMPLE_CHARS] for text in examples),
+        )
+        if request.dry_run:
+            return answer
+        cause = self._store.new_cause(FORGET, label=of)
+        async with self._unsaved_index():
+            for work, ids in ((_forget_memories, whole.memories), (_forget_all_events, whole.events)):
+                for at in range(0, len(ids), FORGOTTEN_AT_ONCE):
+                    await self._store.write(partial(work, ids=ids[at : at + FORGOTTEN_AT_ONCE]), cause=cause)
+        log.info("forgot all memories=%d events=%d", len(whole.memories), len(whole.events))
+        in_log = not await self._leftovers.drop_traces()
+        done = await self._leftovers.blank(may_delete=True, within=COPIES_SECONDS)
+        beside = await asyncio.to_thread(copies, self._store.path)
+        answer = replace(answer, in_log=in_log, copies=tuple(map(str, beside)))
+        if done is None:  # a large store: it goes on
+            return answer
+        return replace(answer, blanked=done.blanked, deleted=done.deleted, holding=done.holding)
+
+    async def _with_copies(
+        self, caller: Caller, request: api.ForgetRequest, answer: api.ForgetResponse, *, about: str
+    ) -> api.ForgetResponse:
+        """Return what was forgotten with what became of it beside the tables: in the log, and in copies."""
+        in_log = not await self._leftovers.drop_traces()
+        answer = replace(
+            answer, in_log=in_log, copies=tuple(map(str, await asyncio.to_thread(copies, self._store.path)))
+        )
+        if not _reaches_copies(caller, request):
+            holding = await self._leftovers.holding([about])
+            return replace(answer, holding=holding, blanks=f"scrubjay forget {about}" if holding else "")
+        done = await self._leftovers.blank([about], may_delete=True, within=COPIES_SECONDS)
+        if done is None:  # a large store: it goes on
+            return replace(answer, holding=await self._leftovers.holding([about]))
+        return replace(answer, blanked=done.blanked, deleted=done.deleted, holding=done.holding)
 
     async def _named(self, ref: str, seen: View) -> tuple[str | None, str]:
         """Return the event, or else the memory, that a caller means: a beginning that fits both is the memory's."""
@@ -118,48 +210,90 @@ class Forgetting:
             return None
         found = await self._store.read(lambda q: q.tombstones.next_unswept(*at, SWEPT_AT_ONCE))
 
-        def work(tx: Transaction) -> int:
-            now = tx.queries.tombstones.unswept()
-            if now != at:
-                return 0  # more came meanwhile: it begins again
-            tx.set_meta(UNSWEPT, "" if found.ended else json.dumps(found.upto))
-            memories = sorted(tx.queries.memories.existing(found.memories))
-            gone: list[str] = []
-            quoting: dict[str, None] = {}
-            for memory_id in memories:
-                if tx.queries.memories.existing([memory_id]):
-                    gone += _erase(tx, memory_id)
-            for event_id, spans in found.passages.items():
-                for grip in tx.queries.grips.over(event_id, spans):
-                    _drop_grip(tx, grip, gone, quoting)
-                tx.forget.passages(event_id, spans)
-            archive_words.rewrite(tx, quoting)
-            erased = len(gone) + len(found.passages)
-            if erased:
-                tx.forget.erase_traces()
-            return erased
-
+        theirs = await self._store.read(
+            lambda q: q.tombstones.left_to_person([one for words in found.words_of.values() for one in words])
+        )
         if not found.memories and not found.passages:
-            return await self._store.write(work)
+            return await self._store.write(lambda tx: _swept(tx, at, found))
         async with self._unsaved_index():
-            erased = await self._store.write(work, cause=self._store.new_cause("forget"))
-        await self.drop_copies()
+            erased = 0
+            for kind, part in _by_kind(found, theirs):
+                cause = self._store.new_cause(kind)
+                erased += await self._store.write(partial(_swept, at=at, found=part), cause=cause)
+        await self.follow_erasure()
         log.info("forgot what came from elsewhere memories=%d events=%d", len(found.memories), len(found.passages))
         return erased
 
-    async def drop_copies(self) -> None:
-        """Leave nothing of what was erased in the log file, in a saved index, or in copies that migrations made."""
-        async with self._unsaved_index():
-            done = await self._store.drop_copies()
-        if not done:
-            log.warning("the log could not be cut back while a long read runs; the next maintenance does it")
-
     async def follow_erasure(self) -> None:
-        """Drop the copies of what another device had erased."""
+        """Leave nothing beside the tables of what another device had erased, as far as persons did."""
         try:
-            await self.drop_copies()
-        except UnavailableError as error:  # its next start deletes what is left, and so does the next forget
+            await self._leftovers.drop_traces()
+            await self._leftovers.blank()
+        except UnavailableError as error:  # the next maintenance does what is left, and so does the next forget
             log.warning("%s", error)
+
+
+def _kind(caller: Caller, request: api.ForgetRequest) -> str:
+    """Return the kind of the cause of a forget, by which every device knows whether copies are to be blanked."""
+    if _reaches_copies(caller, request):
+        return FORGET
+    return "forget_once" if caller.principal is Principal.PERSON and request.in_copies else "agent_forget"
+
+
+def _reaches_copies(caller: Caller, request: api.ForgetRequest) -> bool:
+    """Say whether a forget is a person's own, for good: only that reaches the copies beside the store."""
+    return caller.principal is Principal.PERSON and request.for_good and request.in_copies
+
+
+def _by_kind(found: Sweep, theirs: set[str]) -> Iterator[tuple[str, Sweep]]:
+    """Yield what a sweep found by who forgot the words: only agents, or others. The last one ends it."""
+    kept = {one for one, words in found.words_of.items() if theirs.issuperset(words)}
+    for kind, wanted in (("agent_forget", kept), (FORGET, found.words_of.keys() - kept)):
+        last = kind == FORGET
+        if wanted or last:
+            yield (
+                kind,
+                replace(
+                    found,
+                    memories=tuple(one for one in found.memories if one in wanted),
+                    passages={one: spans for one, spans in found.passages.items() if one in wanted},
+                    upto=found.upto if last else None,
+                ),
+            )
+
+
+def _forget_memories(tx: Transaction, ids: Sequence[str]) -> None:
+    for memory_id in ids:
+        if tx.queries.memories.existing([memory_id]):  # or it went with another
+            erase(tx, memory_id)
+    tx.forget.erase_traces()
+
+
+def _forget_all_events(tx: Transaction, ids: Sequence[str]) -> None:
+    forget_events(tx, sorted(tx.queries.events.existing(ids)), for_good=False)
+    tx.forget.erase_traces()
+
+
+def _swept(tx: Transaction, at: tuple[int, int], found: Sweep) -> int:
+    """Erase what a sweep found, that began at some place. Returns how many memories and passages that were."""
+    if tx.queries.tombstones.unswept() != at:
+        return 0  # more came meanwhile: it begins again
+    if found.upto is not None:
+        tx.set_meta(UNSWEPT, "" if found.ended else json.dumps(found.upto))
+    gone: list[str] = []
+    quoting: dict[str, None] = {}
+    for memory_id in sorted(tx.queries.memories.existing(found.memories)):
+        if tx.queries.memories.existing([memory_id]):
+            gone += erase(tx, memory_id)
+    for event_id, spans in found.passages.items():
+        for grip in tx.queries.grips.over(event_id, spans):
+            drop_grip(tx, grip, gone, quoting)
+        tx.forget.passages(event_id, spans)
+    archive_words.rewrite(tx, quoting)
+    erased = len(gone) + len(found.passages)
+    if erased:
+        tx.forget.erase_traces()
+    return erased
 
 
 def _listed(queries: Queries, forget: Forget, *, own: str) -> api.ForgottenThing:
@@ -200,7 +334,7 @@ def _search(queries: Queries, memory: Memory, *, keep: bool, seen: View) -> _Fou
 
     The sentences that its passages stand in are words of it too: so they are known again in another transcript.
     """
-    project = _project_of(memory)
+    project = project_of(memory)
     texts = dict.fromkeys([memory.content, *_inside(queries, memory.id)])
     if not keep:
         passages = queries.grips.passages(queries.grips.of_memories([memory.id]).get(memory.id, ()))
@@ -252,11 +386,7 @@ def _is_shown(queries: Queries, held: HeldWords, seen: View) -> bool:
         event = queries.events.by_id([held.id], chars=0).get(held.id)
         return event is not None and seen.shows_event(event)
     memory = queries.memories.get(held.id)
-    return memory.layer not in access.ALWAYS_LOADED and seen.shows(memory)
-
-
-def _project_of(memory: Memory) -> str | None:
-    return memory.resource_id if memory.scope is Scope.PROJECT else None
+    return memory.layer not in ALWAYS_LOADED and seen.shows(memory)
 
 
 def _forget_memory(tx: Transaction, memory_id: str, found: _Found | None, *, keep: bool) -> api.ForgetResponse:
@@ -266,7 +396,7 @@ def _forget_memory(tx: Transaction, memory_id: str, found: _Found | None, *, kee
     """
     memory = tx.queries.memories.get(memory_id)
     same = [memory_id, *(() if found is None else found.memories)]
-    refusal = None if found is None else Refusal(texts=found.texts, project=_project_of(memory))
+    refusal = None if found is None else Refusal(texts=found.texts, project=project_of(memory))
     inside = {} if keep else tx.queries.grips.of_memories(same)
     passages = tx.queries.grips.passages([grip for grips in inside.values() for grip in grips])
     said = {} if found is None else found.passages
@@ -275,47 +405,14 @@ def _forget_memory(tx: Transaction, memory_id: str, found: _Found | None, *, kee
     gone: list[str] = []
     for one in same:
         if tx.queries.memories.existing([one]):
-            gone += _erase(tx, one, refusal if one == memory_id else None)
+            gone += erase(tx, one, refusal if one == memory_id else None)
     quoting: dict[str, None] = {}
     for event_id, spans in passages.items():
         for grip in tx.queries.grips.over(event_id, spans):
-            _drop_grip(tx, grip, gone, quoting)
+            drop_grip(tx, grip, gone, quoting)
         tx.forget.passages(event_id, spans)
     archive_words.rewrite(tx, quoting)
     return _forgotten(tx, gone, sources=sum(len(spans) for spans in passages.values()))
-
-
-def _erase(tx: Transaction, memory_id: str, refusal: Refusal | None = None) -> list[str]:
-    """Erase a memory and what was put away into it. Returns their ids."""
-    inside = put_away.forget_inside(tx, memory_id)
-    put_away.dissolve(tx, memory_id)
-    tx.forget.memory(memory_id, refusal)
-    return [memory_id, *inside]
-
-
-def _forget_events(tx: Transaction, event_ids: Sequence[str], *, for_good: bool) -> api.ForgetResponse:
-    """Forget whole events, the grips on them, and the memories that rest on them alone."""
-    gone: list[str] = []
-    quoting: dict[str, None] = {}
-    for event_id, event in tx.queries.events.by_id(event_ids).items():
-        for grip in tx.queries.grips.over(event_id, None):
-            _drop_grip(tx, grip, gone, quoting, for_good=for_good)
-        tx.forget.event(event_id, Refusal(event=event.text, project=event.project) if for_good else None)
-    archive_words.rewrite(tx, quoting)
-    return _forgotten(tx, gone, events=event_ids)
-
-
-def _drop_grip(
-    tx: Transaction, grip: Grip, gone: list[str], quoting: dict[str, None], *, for_good: bool = False
-) -> None:
-    """Forget a grip, and the memory that then rests on none. An archive is noted in `quoting`: it is written again."""
-    tx.forget.grip(grip)
-    if tx.queries.memories.is_archive(grip.memory_id):
-        quoting[grip.memory_id] = None
-    elif not tx.queries.grips.of_memory(grip.memory_id) and tx.queries.memories.is_observation(grip.memory_id):
-        memory = tx.queries.memories.get(grip.memory_id)
-        refusal = Refusal(texts=(memory.content, grip.excerpt), project=_project_of(memory)) if for_good else None
-        gone += _erase(tx, grip.memory_id, refusal)
 
 
 def _forgotten(

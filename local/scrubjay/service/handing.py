@@ -211,7 +211,9 @@ class Handing:
             self._later(asking)
             return None
         found = asking.result()
-        hits = await asyncio.to_thread(lambda: tuple(hit for hit in found.hits if self._may_tell(hit)))
+        # A session of no project is in none that is shared with who wrote it.
+        shared = [hit for hit in found.hits if wish.project is not None or hit.author is None]
+        hits = await asyncio.to_thread(lambda: tuple(hit for hit in shared if self._may_tell(hit)))
         return replace(found, hits=hits)
 
     def _may_tell(self, hit: api.Hit) -> bool:

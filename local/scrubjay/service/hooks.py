@@ -20,14 +20,13 @@ from typing import Any
 import psutil
 
 from scrubjay import api, hosts, refusals, spool
-from scrubjay.api.caller import PERSON, Caller, Principal
+from scrubjay.api.caller import Caller, Principal
 from scrubjay.hosts import Captured
 from scrubjay.ingest import intake, payloads
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.account_stores import AccountStores, Served
 from scrubjay.service.context import Context
 from scrubjay.service.events import OFF, Events
-from scrubjay.service.forget import Forgetting
 from scrubjay.service.handing import Handing, Wish
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.session_switch import OFF_NOTICE, SessionSwitch
@@ -61,7 +60,7 @@ EMPTIED = ("compact", "clear")
 """Of a session's start, the sources by which the agent has forgotten what it was handed."""
 
 TRIED = "tried"
-"""Why nothing is left of an event that was sent on trial."""
+"""Why nothing is stored of an event that was sent on trial."""
 
 OURS = "scrubjay's own"
 """Why nothing is stored of an agent that scrubjay itself started."""
@@ -88,7 +87,6 @@ class Hooks:
         context: Context,
         switch: SessionSwitch,
         store: Store,
-        forgetting: Forgetting,
         folder: Path,
         accounts: Callable[[], AccountStores | None],
         now: Callable[[], Millis],
@@ -100,7 +98,6 @@ class Hooks:
         self._context = context
         self._switch = switch
         self._store = store
-        self._forgetting = forgetting
         self._now = now
         self._accounts = accounts
         self._late: set[asyncio.Future[None]] = set()
@@ -132,7 +129,7 @@ class Hooks:
         sent = now if request.sent is None else max(0, min(request.sent, now))
 
         def read() -> tuple[list[Report], bool]:
-            found, more = payloads.parsed(request.data)
+            found, more = payloads.all_parsed(request.data)
             return [
                 Report(
                     host=host,
@@ -274,15 +271,10 @@ class Hooks:
         return hosts.answer(captured.host, captured.kind, block, noticed=noticed)
 
     async def _tried(self, understood: Understood) -> api.HookResponse:
-        """Store an event, find it and erase it again, and learn nothing. `accepted` says how much was found."""
+        """Store an event and find it, in a transaction that is rolled back. `accepted` says how much was found."""
         if not understood.clean:
             return api.HookResponse(dropped=understood.captured.dropped)
-        ids = [one for one in (await self._events.append(understood.clean, learn=False)).ids if one]
-        found = await self._store.read(lambda q: q.events.existing(ids))
-        for event_id in ids:
-            await self._forgetting.forget(PERSON, api.ForgetRequest(ref=event_id))
-        left = await self._store.read(lambda q: q.events.existing(ids))
-        return api.HookResponse(accepted=len(found - left), dropped=TRIED)
+        return api.HookResponse(accepted=await self._events.rehearse(understood.clean), dropped=TRIED)
 
     async def _written(self, captured: Captured, report: Report) -> None:
         """Store the last words of an agent once its host has written them down, which it does after it told of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Any
 from scrubjay import api, importers, redaction
 from scrubjay.api.caller import IMPORTER, Caller
 from scrubjay.importers import agent_folder, export_format, reconcile
-from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded
+from scrubjay.importers.parsing import SourceFormat, as_utf8, decoded, in_order
 from scrubjay.ingest import intake
-from scrubjay.ingest.twins import twins
+from scrubjay.ingest.twins import grown, twins
 from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import transfer
@@ -32,6 +32,7 @@ from scrubjay_shared.ops import Field
 from scrubjay_shared.records import (
     Event,
     EventDraft,
+    EventType,
     Kind,
     MemoryDraft,
     ReviewState,
@@ -40,6 +41,13 @@ from scrubjay_shared.records import (
     content_hash,
     review_state,
 )
+
+NAMED_CHARS = 80
+"""Of a text that was taken back: one line of a terminal."""
+LOOKED_CHARS = 4_000
+"""Of such a text that secrets are looked for in, before it is cut."""
+MOST_NAMED = 100
+"""Such texts of one file that are named."""
 
 
 class Imports:
@@ -92,13 +100,17 @@ class Imports:
                 memories=len(parsed.memories),
                 duplicates=0,
                 skipped=skipped_of(skipped),
+                taken_back=_beginnings(parsed.taken_back, self._policy),
             )
         own = await self._own(parsed.events)
         skipped["of_another_account"] += len(parsed.events) - len(own)
-        parsed = replace(parsed, events=await self._project_names.events(own))
+        latest = self._now() + self._policy.limits.clock_skew_ms
+        parsed = replace(parsed, events=await self._project_names.events(in_order(own, latest)))
         events = memories = duplicates = 0
         redactions: Counter[str] = Counter()
         caught = await self._caught(parsed)
+        told = await self._told(parsed)
+        keys = {draft.dedupe_key for draft in parsed.events}
         for drafted in batches(parsed.events, self._policy.work.import_batch):
             batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
             cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
@@ -106,6 +118,8 @@ class Imports:
             skipped["refused"] += len(cleaned) - len(wanted)
             if caught:
                 wanted = _under_keys_of_twins(wanted, caught)
+            if told:
+                wanted = [_without_told(one, told, keys) for one in wanted]
             answer = await self._events.append(wanted, learn=True, cause=cause)
             events += answer.accepted
             duplicates += answer.duplicates
@@ -130,6 +144,7 @@ class Imports:
             skipped=skipped_of(skipped),
             changed=skipped_of(changed),
             cause=cause.id,
+            taken_back=_beginnings(parsed.taken_back, self._policy),
         )
 
     async def follow(self, path: Path, project: str | None) -> int:
@@ -308,6 +323,17 @@ class Imports:
                     found.setdefault((event.agent, event.session_id), []).append((event, erased))
         return found
 
+    async def _told(self, parsed: importers.Parsed) -> Told:
+        """Return what agents said in a file's sessions as an earlier reading stored it."""
+        found: Told = {}
+        prefix = f"{parsed.format}:"
+        for session in sorted({draft.session_id for draft in parsed.events}):
+            answers = await self._store.read(partial(_told_in, session=session, prefix=prefix))
+            for place, event in enumerate(answers):
+                for which in (event.ts, event.dedupe_key.partition("+")[0]):
+                    found.setdefault((event.agent, event.session_id, which), {})[place] = event
+        return found
+
     async def _import_export(self, request: api.ImportRequest) -> api.ImportResponse:
         reading = partial(export_format.read, intake.valid(request.name), request.data)
         file = await asyncio.to_thread(kept_from_collector, reading)
@@ -385,6 +411,12 @@ def _is_instructions(request: api.ImportRequest) -> bool:
     return place.name in agent_folder.INSTRUCTION_FILES and place.is_absolute()
 
 
+def _beginnings(said: Sequence[str], policy: MemoryPolicy) -> tuple[str, ...]:
+    """Return how some texts begin, without secrets: enough for the one who said them to know which are meant."""
+    found = (" ".join(redaction.clean(text[:LOOKED_CHARS], policy.redact).text.split()) for text in said[:MOST_NAMED])
+    return tuple(text if len(text) <= NAMED_CHARS else f"{text[: NAMED_CHARS - 1].rstrip()}…" for text in found if text)
+
+
 def _read(path: Path, most: int) -> bytes:
     """Return a file's bytes. Raises OSError, TooLargeError."""
     with path.open("rb") as file:
@@ -427,6 +459,24 @@ Caught = dict[tuple[str, str], list[tuple[Event, bool]]]
 
 def _caught_in(queries: Queries, *, session: str, prefix: str) -> list[tuple[Event, bool]]:
     return queries.events.told_otherwise(session, prefix)
+
+
+Told = dict[tuple[str, str, Millis | str], dict[int, Event]]
+"""Answers of agents, by the order in which they were stored: those of an agent, a session and a time, and those of an
+agent, a session and the key that they began under."""
+
+
+def _without_told(one: intake.Clean, told: Told, keys: Container[str | None]) -> intake.Clean:
+    """Return an event; an answer without what is stored of it already."""
+    if one.event.type is not EventType.ASSISTANT_MESSAGE:
+        return one
+    agent, session, key = one.event.agent, one.event.session_id, one.event.dedupe_key
+    parts = told.get((agent, session, key.partition("+")[0]), {}) | told.get((agent, session, one.event.ts), {})
+    return replace(one, event=grown(one.event, [parts[place] for place in sorted(parts)], keys)) if parts else one
+
+
+def _told_in(queries: Queries, *, session: str, prefix: str) -> list[Event]:
+    return queries.events.answers_told(session, prefix)
 
 
 def _under_keys_of_twins(cleaned: Sequence[intake.Clean], caught: Caught) -> list[intake.Clean]:

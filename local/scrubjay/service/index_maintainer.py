@@ -75,6 +75,7 @@ class IndexMaintainer:
         self._followed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._followed.set_result(None)
         self._erasing = threading.Event()
+        self._erasers = 0
         self._dropping: set[asyncio.Task[None]] = set()
         self._unsaved = 0
 
@@ -144,6 +145,11 @@ class IndexMaintainer:
         if not self._followed.done():
             await asyncio.wait([self._followed])  # whoever waits may be cancelled, and the index must follow anyway
 
+    async def current(self) -> Index:
+        """Return the index once it holds everything that was committed before this was called."""
+        await self.indexed()
+        return self.index
+
     async def _saved(self) -> Index | None:
         """Return the copy of the index from beside the store, caught up with it; None when there is none of use."""
         found = await asyncio.to_thread(saved_index, self._store.path, self._identity())
@@ -188,6 +194,8 @@ class IndexMaintainer:
         if len(self.index) < SAVED_FROM or self._unsaved * SAVED_SHARE < len(self.index):
             return
         async with self._saving:
+            if self._erasing.is_set():
+                return
             position, index, space = await self._store.position(), self.index, self.space
             await self.indexed()  # the copy is of the position or later
             unsaved, self._unsaved = self._unsaved, 0
@@ -215,11 +223,16 @@ class IndexMaintainer:
     async def unsaved(self) -> AsyncIterator[None]:
         """Delete the saved index, which holds what is about to be erased, and save none until that is done."""
         self._erasing.set()
-        async with self._saving:
-            await asyncio.to_thread(drop_index, self._store.path)
-            self._unsaved = len(self.index)
-            self._erasing.clear()
-            yield
+        self._erasers += 1
+        try:
+            async with self._saving:  # one under way ends at once
+                await asyncio.to_thread(drop_index, self._store.path)
+                self._unsaved = len(self.index)
+            yield  # beside others: none waits for another's transaction
+        finally:
+            self._erasers -= 1
+            if not self._erasers:
+                self._erasing.clear()
 
     def follow(self, changes: Changes) -> None:
         """Bring the index up to one commit, and leave no copy of what another device had erased.

@@ -28,7 +28,7 @@ from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Grip, Kind, Layer, Memory, MemoryDraft, MemoryType, Scope
+from scrubjay_shared.records import Grip, Kind, Layer, Memory, MemoryDraft, MemoryType, Scope, author_of
 from scrubjay_shared.text import estimate_tokens
 
 SOURCE = "active/1"
@@ -163,7 +163,7 @@ class Layers:
                 limit=policy.looked_at,
                 chars=self._policy.limits.page_chars,
             )
-            memories = [memory for memory in page if seen.shows(memory)]
+            memories = [memory for memory in page if seen.shows(memory) and author_of(memory) is None]
             found = [
                 _Found(reason=reason, memory=memory)
                 for reason, memory in proposals.proposed(memories, policy, project=project, now=now)
@@ -171,7 +171,8 @@ class Layers:
             before = None if project is None else q.handed.session_before(project, seen.session_id)
             if before is None or not seen.shows_session(before):
                 return found
-            turns = q.handed.last_words(before.id, limit=policy.turns, chars=policy.turn_chars)
+            words = q.handed.last_words(before.id, limit=policy.turns, chars=policy.turn_chars)
+            turns = [event for event in words if author_of(event) is None]
             end = proposals.unfinished(turns, policy, now=now)
             if end is None or q.layers.decided(end.event.id, LEFT_OFF):
                 return found

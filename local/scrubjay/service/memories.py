@@ -11,6 +11,7 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.ingest import intake
+from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.replacement import check_period, check_successor
 from scrubjay.lifecycle.trust import is_held_back
 from scrubjay.models.runtime import Models
@@ -53,11 +54,13 @@ class Memories:
         *,
         models: Models,
         references: References,
+        alike: Alike,
         wake: Callable[[str], None],
         now: Callable[[], Millis],
     ) -> None:
         self._store = store
         self._policy = policy
+        self._alike = alike
         self._models = models
         self._references = references
         self._wake = wake
@@ -84,7 +87,7 @@ class Memories:
         What the person rejected is not stored for anybody else: it is returned as what is there already.
         """
         embedded = await self._models.embedder.vectors_now([draft.content for draft in drafts])
-        found = await compared(self._store, caller, drafts, self._policy, self._now())
+        found = await compared(self._store, caller, drafts, self._policy, alike=self._alike, now=self._now())
 
         def work(tx: Transaction) -> Sequence[Added]:
             return Adding(tx, caller, found, embedded).carry_out()

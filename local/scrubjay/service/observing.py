@@ -10,6 +10,7 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.ingest import intake
+from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.observe import JOB
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service import refusals
@@ -38,12 +39,14 @@ class Observing:
         *,
         references: References,
         on_memories: Callable[[], None],
+        alike: Alike,
     ) -> None:
         self._store = store
         self._policy = policy
         self._stopping = stopping
         self._references = references
         self._on_memories = on_memories
+        self._alike = alike
 
     async def observe(self, caller: Caller, request: api.ObserveRequest) -> api.ObserveResponse:
         """Store a fact where the last turns of the caller's session say it; one that is known gets places more.
@@ -111,7 +114,7 @@ class Observing:
     def _observer(self) -> FactObserver:
         from scrubjay.jobs.observe_fact import FactObserver  # noqa: PLC0415  # an eighth of the daemon's start
 
-        return FactObserver(self._store, self._policy, self._stopping)
+        return FactObserver(self._store, self._policy, self._stopping, self._alike)
 
 
 def _within(caller: Caller) -> Within:

@@ -21,7 +21,7 @@ from scrubjay.retrieval.reranking import passage as read_as
 from scrubjay.retrieval.turns import turn_kind
 from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Event, EventType, Grip, Kind, Memory
+from scrubjay_shared.records import Event, EventType, Grip, Kind, Memory, author_of
 from scrubjay_shared.text import analyse
 
 KNOWN_CHARS = 4_000
@@ -175,6 +175,7 @@ def _event_hit(hit: Ranked, event: Event, wanted: Wanted) -> api.Hit:
         truncated=cut,
         span=(part.start, part.end) if cut else None,
         confidence=hit.confidence,
+        author=author_of(event),
     )
 
 
@@ -238,6 +239,7 @@ def _memory_hit(
             if grip.event_id_start in events
         ),
         confidence=hit.confidence,
+        author=author_of(memory),
     )
 
 

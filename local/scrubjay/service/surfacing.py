@@ -30,7 +30,7 @@ from scrubjay.surfacing.outcomes import Outcome, Told
 from scrubjay.surfacing.prediction import Prediction, Record, Signals
 from scrubjay.surfacing.situation import Situation
 from scrubjay_shared.clock import DAY_MINUTES, Millis
-from scrubjay_shared.records import Event, EventType, Memory, MemoryType
+from scrubjay_shared.records import ALWAYS_LOADED, Event, EventType, Memory, MemoryType
 
 NEXT = ""
 """Stands for the session of a project that begins next."""
@@ -395,7 +395,7 @@ def _recalls(q: Queries, recalled: Iterable[tuple[str | None, str | None, str]])
 
 def _may_be_told(memory: Memory, now: Millis) -> bool:
     """Say whether a memory holds, and is not loaded anyway."""
-    return handing.holds(memory, now) and memory.layer not in access.ALWAYS_LOADED
+    return handing.holds(memory, now) and memory.layer not in ALWAYS_LOADED
 
 
 def _beginning(turns: Sequence[Event], chars: int, utc_offset: int) -> Situation:

@@ -21,5 +21,5 @@ async def off_loop(chars: int, work: Callable[[], T]) -> T:
 
 def kept_from_collector(work: Callable[[], T]) -> T:
     """Return what `work` makes of a whole file. The garbage collector never looks at it."""
-    with uncollected(keep=True):
+    with uncollected(kept=True):
         return work()

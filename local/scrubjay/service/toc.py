@@ -94,7 +94,8 @@ class Toc:
     async def grip(self, caller: Caller, request: api.GripRequest) -> api.GripResponse:
         """Return a passage and what was said around it. Raises NotFoundError for one that is not there, or not seen."""
         for name, value in (("before", request.before), ("after", request.after)):
-            if not 0 <= value <= (most := self._policy.toc.around):
+            most = self._policy.toc.around
+            if not 0 <= value <= most:
                 raise InvalidError(
                     f"{name} must be between 0 and {most}, got {value}", hint="scrubjay events pages through more"
                 )

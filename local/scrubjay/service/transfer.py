@@ -19,9 +19,10 @@ from typing import Any
 from scrubjay.importers import export_format
 from scrubjay.ingest import intake
 from scrubjay.ingest.intake import Source
+from scrubjay.intervals import marked, told
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.trust import risks_of, waiting
-from scrubjay.policy import TYPE_SALIENCE, MemoryPolicy
+from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
 from scrubjay.service.events import without_forgotten
 from scrubjay.store import MemoryWrite, Statement, Transaction
 from scrubjay.store.queries.replication import LEFT
@@ -209,9 +210,11 @@ def write_memories(
         grips = tuple(grip for one in ready.grips if tx.queries.grips.holds(grip := _moved(one, here, there, source)))
         skipped["source_not_found"] += len(ready.grips) - len(grips)
         draft, lowered = ready.draft, ready.changed.copy()
-        if grips and ready.kept.memory.kind is Kind.OBSERVATION and draft.kind is not Kind.OBSERVATION:
-            draft = replace(draft, kind=Kind.OBSERVATION)  # it was read from these passages: they are here
-            del lowered["kind"]
+        if (
+            ready.kept.memory.kind is Kind.OBSERVATION
+        ):  # it is one as far as the passages that it was read from are here
+            draft = replace(draft, kind=Kind.OBSERVATION if grips else Kind.STORED)
+            lowered["kind"] = int(not grips)
         draft = replace(draft, name=draft.name if draft.name in free else None)
         [text] = tx.forget.left_of([statement_of(draft)])
         if text is None or (grips and text != draft.content):
@@ -339,6 +342,7 @@ def _texts(ids: Iterable[str]) -> str:
 
 def fields_of(draft: MemoryDraft, now: Millis) -> dict[Field, Any]:
     """Return the registers of a new memory. Absent ones show their default."""
+    skew = DEFAULT.limits.clock_skew_ms
     salience = TYPE_SALIENCE[draft.type] if draft.salience is None else float(draft.salience)
     return present(
         {
@@ -353,8 +357,8 @@ def fields_of(draft: MemoryDraft, now: Millis) -> dict[Field, Any]:
             Field.TRUST: draft.trust.value,
             Field.VALID_FROM: draft.valid_from,
             Field.VALID_TO: draft.valid_to,
-            Field.CREATED_AT: now if draft.created_at is None else draft.created_at,
-            Field.METADATA: draft.metadata or None,
+            Field.CREATED_AT: told(draft.created_at, now, skew),
+            Field.METADATA: marked(draft.metadata, draft.created_at, now, skew) or None,
             Field.NAME: draft.name,
         }
     )

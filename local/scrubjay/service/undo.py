@@ -140,8 +140,11 @@ def _carry_out(tx: Transaction, ids: Sequence[str], cause: str, touched: frozens
     What others than the cause (it is not among the `touched`) put away into a memory that goes comes back with it.
     """
     plans = _planned(tx.queries, ids, cause, tx.now)
-    taken = tx.queries.names.holders([name for plan in plans for name in plan.claimed])
+    freed = {(name, plan.memory_id) for plan in plans for name in plan.unclaimed}
+    holders = tx.queries.names.holders([name for plan in plans for name in plan.claimed])
+    taken = {name: holder for name, holder in holders.items() if (name, holder) not in freed}
     writes: list[MemoryWrite] = []
+    named: list[MemoryWrite] = []  # a name that the cause gave to another memory is free once that one has lost it
     for plan in plans:
         if plan.changes:
             free = tuple(name for name in plan.claimed if taken.setdefault(name, plan.memory_id) == plan.memory_id)
@@ -149,10 +152,12 @@ def _carry_out(tx: Transaction, ids: Sequence[str], cause: str, touched: frozens
             content = fields.get(Field.CONTENT)
             if isinstance(content, str) and tx.forget.left_of([Statement(text=content)]) != [content]:
                 del fields[Field.CONTENT]  # it was forgotten meanwhile, and stays so
-            writes.append(MemoryWrite(memory_id=plan.memory_id, fields=fields, names=free, unnamed=plan.unclaimed))
+            writes.append(MemoryWrite(memory_id=plan.memory_id, fields=fields, unnamed=plan.unclaimed))
+            named += [MemoryWrite(memory_id=plan.memory_id, fields={}, names=free)] if free else []
     back = {Field.ARCHIVED_AT: None, Field.SUPERSEDED_BY: None}
     for plan in plans:
         held = tx.queries.memories.put_away_into(plan.memory_id) if plan.archives else []
         writes += [MemoryWrite(memory_id=one, fields=back) for one in held if one not in touched]
     tx.memories.write(writes)
+    tx.memories.write(named)
     return plans

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from scrubjay.setup.json_edits import PROGRAM
+from scrubjay.spawning import NO_WINDOW
 from scrubjay_shared.errors import UnavailableError
 
 LIMIT_S = 10.0
@@ -49,6 +50,7 @@ def _listed(program: str, folder: Path, environ: Mapping[str, str]) -> list[dict
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="utf-8",
+            creationflags=NO_WINDOW,
         )
     except OSError as error:
         raise _silent(str(error.strerror)) from error

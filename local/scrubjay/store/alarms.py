@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from scrubjay_io.sqlite import ERRORS, driver
+from scrubjay_io.sqlite import ERRORS, reader
 from scrubjay_shared.clock import Millis
 
 WAIT_S = 0.2
@@ -31,7 +31,7 @@ def waiting(path: Path, codes: Sequence[str], most: int) -> list[Waiting]:
     if not path.exists():
         return []
     try:
-        with closing(driver.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as connection:
+        with closing(reader(path, timeout=WAIT_S)) as connection:
             any_of = ", ".join("?" * len(codes))
             found = connection.execute(
                 f"select at, code, message, hint from alarm where code in ({any_of}) order by id limit ?",

@@ -8,6 +8,12 @@ from typing import Any
 
 from scrubjay_shared.clock import Millis, ulid, ulid_millis
 
+FORGET = "forget"
+"""The kind of the causes of a person's forgetting for good, which reaches the copies beside the store too."""
+
+KEEPING_COPIES = frozenset({"agent_forget", "forget_once"})
+"""The kinds of the causes of forgetting, by an agent or for once, that leaves these copies to the person."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:

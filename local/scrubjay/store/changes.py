@@ -21,7 +21,7 @@ class Changes:
     arrived: bool = False
     """Whether ops of other devices were taken in."""
     erased: bool = False
-    """Whether these made words go: copies of them outside the tables must go too (`Store.drop_copies`)."""
+    """Whether these made words go: what holds them outside the tables must go too (`Store.drop_traces`)."""
 
     def ids(self) -> list[str]:
         """Return the memories and events that it is about, each once."""

@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.store import checksums, embed_queue, file, tables
+from scrubjay.store.definition import foreign, is_derived
 from scrubjay.store.index_file import index_is_whole
 from scrubjay.store.projections.projections import Projections
 from scrubjay.store.queries import Queries
 from scrubjay.store.sqlite import translate
 from scrubjay.store.write_context import LogHead, WriteContext
 from scrubjay_io.sqlite import driver
+from scrubjay_io.sqlite import reader as sqlite_reader
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.ops import OpType
@@ -35,12 +37,13 @@ Watch = Callable[[str, int, int], None]
 
 
 class Remedy(StrEnum):
-    """What brings back what was damaged."""
+    """What brings back what was damaged. Each does what those before it do, so that only the last need be named."""
 
+    NOTHING = ""
     REBUILD = "scrubjay rebuild"
     VECTORS = "scrubjay rebuild --vectors"
+    SALVAGE = "scrubjay salvage"
     RESTORE = "scrubjay restore FILE"
-    NOTHING = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +71,22 @@ def find(path: Path, watch: Watch, *, derive_anyway: bool = False) -> Iterator[D
     """
     with contextlib.closing(reader(path)) as connection:
         connection.execute("begin")
-        steps: list[Callable[[], Iterator[Damage]]] = [
-            partial(_schema, connection),
-            *(partial(_sealed, connection, table, watch) for table in tables.CHECKSUMMED),
-            partial(_linked, connection),
+        steps: list[tuple[Callable[[], Iterator[Damage]], Remedy]] = [
+            (partial(_schema, connection), Remedy.REBUILD),
+            *(
+                (partial(_sealed, connection, table, watch), _REMEDIES.get(table, Remedy.SALVAGE))
+                for table in tables.CHECKSUMMED
+            ),
+            (partial(_linked, connection), Remedy.REBUILD),  # what it reads was read by now: only an index is left
         ]
         sound = True
-        for step in steps:
-            for damage in _read(path, step):
-                sound = sound and damage.remedy is not Remedy.RESTORE
+        for step, remedy in steps:
+            for damage in _read(path, step, remedy):
+                sound = sound and damage.remedy not in {Remedy.SALVAGE, Remedy.RESTORE}
                 yield damage
         if sound or derive_anyway:
-            yield from _read(path, partial(_queued, connection, watch))
-            yield from _read(path, partial(_derived, connection, watch))
+            yield from _read(path, partial(_queued, connection, watch), Remedy.REBUILD)
+            yield from _read(path, partial(_derived, connection, watch), Remedy.REBUILD)
     if index_is_whole(path) is False:
         yield Damage(
             what="the saved copy of the search index",
@@ -91,29 +97,41 @@ def find(path: Path, watch: Watch, *, derive_anyway: bool = False) -> Iterator[D
 
 def reader(path: Path) -> Any:
     """Return a connection that reads a store's file, whatever stands in it."""
-    connection = driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    connection = sqlite_reader(path)
     # A text that is no longer UTF-8 must not end the check: it reads as another text, and fails its check sum.
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection
 
 
-def _read(path: Path, step: Callable[[], Iterator[Damage]]) -> Iterator[Damage]:
-    """Yield what a step finds; where the file cannot even be read, that."""
+def remedy_of(path: Path, wrong: Sequence[str]) -> Remedy:
+    """Return what brings back what `file.check` found wrong with a store."""
+    if all(map(is_derived, wrong)):
+        return Remedy.REBUILD
+    try:
+        with contextlib.closing(reader(path)) as connection:
+            if foreign(connection):
+                return Remedy.SALVAGE
+            for table in set(tables.CHECKSUMMED) - set(_REMEDIES):
+                found = [str(row[0]) for row in connection.execute(f"pragma integrity_check({table})")]
+                if found != ["ok"] and not all(map(is_derived, found)):
+                    return Remedy.SALVAGE
+    except (driver.Error, UnicodeDecodeError):
+        return Remedy.SALVAGE
+    return Remedy.SALVAGE if file.dropped(path) else Remedy.REBUILD
+
+
+def _read(path: Path, step: Callable[[], Iterator[Damage]], remedy: Remedy) -> Iterator[Damage]:
+    """Yield what a step finds; where the file cannot even be read, that, with its remedy."""
     try:
         yield from step()
     except (driver.Error, UnicodeDecodeError) as error:
-        yield Damage(what=path.name, wrong=translate(error, path).message, remedy=Remedy.RESTORE)
+        yield Damage(what=path.name, wrong=translate(error, path).message, remedy=remedy)
     except CorruptError as error:
-        yield Damage(what=path.name, wrong=error.message, remedy=Remedy.RESTORE)
+        yield Damage(what=path.name, wrong=error.message, remedy=remedy)
 
 
 def _schema(connection: Any) -> Iterator[Damage]:
-    """Compare the definitions of tables, indexes and triggers with those that the migrations make."""
-    listed = "select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite_stat%'"
-    with contextlib.closing(_empty()) as fresh:
-        expected, found = set(fresh.execute(listed)), set(connection.execute(listed))
-    for kind, name, *_ in sorted(expected ^ found, key=str):
-        yield Damage(what=f"{kind} {name}", wrong="its definition was changed", remedy=Remedy.RESTORE)
+    """Look at the settings of the full text; `file.check` compares the definitions."""
     config = dict(connection.execute("select k, v from memory_fts_config"))
     if any(str(value) not in {"1", "4", "5"} for value in config.values()):
         yield Damage(what="full text", wrong="its settings were changed", remedy=Remedy.REBUILD)

@@ -5,23 +5,29 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import re
+import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from importlib import resources
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from scrubjay.destination import sync
+from scrubjay.destination import also_at, leftovers, sync
 from scrubjay.store import checksums
+from scrubjay.store.definition import Migration as Migration  # noqa: PLC0414 - of this module's users, too
+from scrubjay.store.definition import foreign, is_derived
+from scrubjay.store.definition import migrate as migrate  # noqa: PLC0414
+from scrubjay.store.definition import migrations as migrations  # noqa: PLC0414
+from scrubjay.store.definition import schema as schema  # noqa: PLC0414
 from scrubjay.store.lock import StoreLock
-from scrubjay.store.sqlite import translated
+from scrubjay.store.log_file import Tail, read_log
+from scrubjay.store.sqlite import translated, unwritable
 from scrubjay_io import private_files
-from scrubjay_io.sqlite import driver
+from scrubjay_io.sqlite import SIDE_FILES, driver, reader, side_files, undo_interrupted
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, CorruptError, NotFoundError, ScrubjayError, UnavailableError
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x534A4159  # "SJAY": how a store is told from any other SQLite file
 PROJECTED = "6"
@@ -30,8 +36,7 @@ PROJECTED = "6"
 Raised too when a closed set gets another word: a row of an older version holds the default in its place."""
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
-_FILES = ("", "-wal", "-shm")
-_STAGED = ".restored"
+STAGED = ".restored"
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """Files up to this size are checked whole when opened (about 0.1 s); larger ones by `scrubjay doctor`."""
 
@@ -41,30 +46,8 @@ SHRINK_PAGES = 256
 """Empty pages given back in one step: about 10 ms, in which writes wait."""
 
 RESTORE_HINT = "scrubjay restore FILE brings back a backup; this file is untouched"
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step of the schema, run in a transaction of its own."""
-
-    version: int
-    name: str
-    sql: str
-
-
-def migrations() -> tuple[Migration, ...]:
-    """Return the migrations that ship with the package, in order, numbered from 1 without gaps."""
-    found = []
-    for entry in resources.files("scrubjay.store").joinpath("migrations").iterdir():
-        if entry.name.endswith(".sql"):
-            number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, entry.read_text(encoding="utf-8")))
-    return tuple(sorted(found, key=lambda step: step.version))
-
-
-def schema() -> str:
-    """Return the schema that all migrations together make: a new file is made of it in a fifth of the time."""
-    return resources.files("scrubjay.store").joinpath("schema.sql").read_text(encoding="utf-8")
+DEEPER_HINT = "scrubjay doctor --deep says what is damaged, and what brings it back; this file is untouched"
+SALVAGE_HINT = "scrubjay salvage makes a new store of all that can be read; this file is kept"
 
 
 def prepare(
@@ -80,10 +63,40 @@ def prepare(
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         _refuse_orphan_log(path)
         whole = steps if schema is None else [Migration(steps[-1].version, "schema", schema)]
-        _create(path, whole, seed())
+        create(path, whole, seed())
         return steps[-1].version
-    _refuse_foreign(path)
-    with translated(path), _opened(path, read_only=True) as connection:
+    _refuse_damaged_log(path)
+    version = _refused_or_version(path, steps)
+    pending = [step for step in steps if step.version > version]
+    if pending:
+        megabytes, newest = path.stat().st_size // 1_000_000, pending[-1].version
+        _log.info(
+            "upgrading %s from schema %d to %d mb=%d (minutes where it is large)", path.name, version, newest, megabytes
+        )
+        with translated(path), opened(path) as connection:
+            connection.execute("pragma secure_delete = on")  # of a table that a step drops nothing may stay readable
+            copy_to(connection, path, snapshot_path(path, version))
+            for step in pending:
+                migrate(connection, step)
+                _log.info("upgraded %s to schema %d", path.name, step.version)
+            _make_shrinkable(path, connection)
+    return steps[-1].version
+
+
+def refuse_unready(path: Path, steps: Sequence[Migration]) -> int:
+    """Return the version of a store that is only read. Raises what `prepare` does, and where that would write."""
+    version = _refused_or_version(path, steps)
+    if version != steps[-1].version:
+        raise UnavailableError(
+            f"{path.name} is of an older version (schema {version}), and nothing can be written here to upgrade it",
+            hint=unwritable(path) or f"check the permissions: ls -ld '{path.parent}'",
+        )
+    return version
+
+
+def _refused_or_version(path: Path, steps: Sequence[Migration]) -> int:
+    refuse_foreign(path)
+    with translated(path), opened(path, read_only=True) as connection:
         version = int(connection.execute("pragma user_version").fetchone()[0])
         if version > steps[-1].version:
             raise ConflictError(
@@ -92,20 +105,7 @@ def prepare(
                 hint="upgrade scrubjay; the file was not changed",
             )
         _refuse_damaged(path, connection)
-    pending = [step for step in steps if step.version > version]
-    if pending:
-        megabytes, newest = path.stat().st_size // 1_000_000, pending[-1].version
-        log.info(
-            "upgrading %s from schema %d to %d mb=%d (minutes where it is large)", path.name, version, newest, megabytes
-        )
-        with translated(path), _opened(path) as connection:
-            connection.execute("pragma secure_delete = on")  # of a table that a step drops nothing may stay readable
-            copy_to(connection, path, snapshot_path(path, version))
-            for step in pending:
-                migrate(connection, step)
-                log.info("upgraded %s to schema %d", path.name, step.version)
-            _make_shrinkable(path, connection)
-    return steps[-1].version
+    return version
 
 
 def snapshot_path(path: Path, version: int) -> Path:
@@ -113,18 +113,61 @@ def snapshot_path(path: Path, version: int) -> Path:
     return path.with_name(f"{path.name}.v{version}.bak")
 
 
-def snapshots(path: Path) -> list[Path]:
-    """Return the copies beside the store that nobody asked for: of migrations and of nights, half-made ones too."""
-    names = (".v*.bak", ".v*.bak.part", ".part", _STAGED, f"{_STAGED}.part", f"{_NIGHTLY}/*")
-    return sorted(found for name in names for found in path.parent.glob(path.name + name))
-
-
 _NIGHTLY = ".nightly"
+_BLANKING = ".blanking"
+_NAME_OF_NIGHT = re.compile(r"memory-\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z\.db")
+
+
+def automatic_copies(path: Path) -> list[Path]:
+    """Return the whole copies beside the store that nobody asked for: of migrations and of nights, renamed ones too."""
+    found = [*path.parent.glob(f"{path.name}.v*.bak"), *path.parent.glob(f"{path.name}{_NIGHTLY}/*")]
+    return sorted(one for one in found if one.is_file() and not _is_part(one))
+
+
+def unfinished(path: Path) -> list[Path]:
+    """Return what was left beside the store of copies that were never finished, whoever makes them."""
+    names = (".v*.bak.part", ".part", STAGED, f"{STAGED}.part", f"{_NIGHTLY}/*", f"{_NIGHTLY}/.*", f"{_BLANKING}/*")
+    beside = (name + suffix for name in names for suffix in ("", *SIDE_FILES))
+    found = {one for name in beside for one in path.parent.glob(path.name + name)}
+    return sorted(one for one in found if one.is_file() and one not in automatic_copies(path))
+
+
+def _is_part(path: Path) -> bool:
+    return path.name.endswith((".part", *SIDE_FILES)) or path.name.startswith(".")
 
 
 def nightly_copies(path: Path) -> list[Path]:
-    """Return the copies of a store that the daemon made by itself, oldest first."""
-    return sorted(path.with_name(path.name + _NIGHTLY).glob("memory-*.db"))
+    """Return the copies of a store that the daemon made by itself, under the names that it gave them."""
+    folder = path.with_name(path.name + _NIGHTLY)
+    return sorted(one for one in folder.glob("memory-*.db") if _NAME_OF_NIGHT.fullmatch(one.name))
+
+
+def scratch_folder(path: Path) -> Path:
+    """Return an empty folder beside the store, its owner's alone, in which a copy is blanked before it is put back."""
+    folder = path.with_name(path.name + _BLANKING)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def take_over(copy: Path, target: Path) -> None:
+    """Put a scratch copy, which nobody has open, whole in the place of one that a store has beside it.
+
+    It is written anew first, so that no page holds a word of what was erased in it. Raises CorruptError where the copy
+    does not pass its check, UnavailableError where the disk is full.
+    """
+    with writing(target), translated(copy):
+        with opened(copy) as connection:
+            connection.execute("pragma secure_delete = on")
+            connection.execute("pragma journal_mode = delete")
+            connection.execute("vacuum")
+        if wrong := check(copy):
+            raise CorruptError(f"the blanked copy of {target.name} is damaged: {wrong[0]}", hint=RESTORE_HINT)
+        sync(copy)
+        for side in side_files(target):  # SQLite would play the log of the file before into this one
+            side.unlink(missing_ok=True)
+        copy.replace(target)
+        sync(target.parent)
 
 
 def next_nightly_copy(path: Path) -> Path:
@@ -146,35 +189,25 @@ def copies(path: Path) -> list[Path]:
     return sorted([*kept, *path.parent.glob(f"{path.name}.before-restore-*")])
 
 
+def half_made(path: Path) -> list[Path]:
+    """Return the copies of a store, in its own folders, whose process was killed while it made them."""
+    folders = (path.parent, path.with_name(BACKUPS), path.with_name(path.name + _NIGHTLY))
+    return [left for folder in folders if folder.is_dir() for left in leftovers(folder)]
+
+
 def check(path: Path) -> list[str]:
-    """Return what is wrong with a file as a store, in words; nothing when it is whole. Opens it for reading only."""
-    try:
-        _refuse_foreign(path)
-        with translated(path), _opened(path, read_only=True) as connection:
-            found = [row[0] for row in connection.execute("pragma integrity_check(20)").fetchall()]
-            return [] if found == ["ok"] else found
-    except (CorruptError, NotFoundError, UnavailableError) as error:
-        return [error.message]
+    """Return what is wrong with a file as a store, in words; nothing when it is whole. Opens it for reading only.
 
-
-def is_derived(wrong: str) -> bool:
-    """Say whether something that `check` found is only in an index, which `scrubjay rebuild` makes again.
-
-    >>> is_derived("row 4 missing from index event_ts"), is_derived("Tree 7 page 9: btreeInitPage() returns error code")
-    (True, False)
+    Raises UnavailableError where that cannot be told, because the system does not let it be read.
     """
-    return any(words in wrong.lower() for words in _OF_INDEXES)
-
-
-_OF_INDEXES = (
-    "missing from index",
-    "wrong # of entries in index",
-    "non-unique entry in index",
-    "rowid not at end of record",
-    "values differ from index",
-    "fts5",
-)
-"""How SQLite words that an index, or the full text, does not agree with its table."""
+    try:
+        refuse_foreign(path)
+        with translated(path), opened(path, read_only=True) as connection:
+            wrong = [*dropped(path), *foreign(connection)]
+            found = [row[0] for row in connection.execute("pragma integrity_check(20)").fetchall()]
+            return wrong if found == ["ok"] else [*wrong, *found]
+    except (CorruptError, NotFoundError) as error:
+        return [error.message]
 
 
 def meta_of(path: Path) -> dict[str, str]:
@@ -183,8 +216,8 @@ def meta_of(path: Path) -> dict[str, str]:
     Opens it for reading only, also while another process has it.
     """
     try:
-        _refuse_foreign(path)
-        with translated(path), _opened(path, read_only=True) as connection:
+        refuse_foreign(path)
+        with translated(path), opened(path, read_only=True) as connection:
             return {str(key): str(value) for key, value in connection.execute("select key, value from meta")}
     except ScrubjayError:  # whoever wants the reason asks `check`
         return {}
@@ -193,8 +226,8 @@ def meta_of(path: Path) -> dict[str, str]:
 def refused_in(path: Path) -> int:
     """Return how many texts of a store its model refused; 0 where there is no store that can be read."""
     try:
-        _refuse_foreign(path)
-        with translated(path), _opened(path, read_only=True) as connection:
+        refuse_foreign(path)
+        with translated(path), opened(path, read_only=True) as connection:
             if not connection.execute("select 1 from sqlite_schema where name = 'refused'").fetchone():
                 return 0  # of an older schema
             return int(connection.execute("select count(*) from refused").fetchone()[0])
@@ -205,8 +238,8 @@ def refused_in(path: Path) -> int:
 def last_events_in(path: Path) -> dict[str, int]:
     """Return when each agent's last event was, in UTC milliseconds; {} where there is no store that can be read."""
     try:
-        _refuse_foreign(path)
-        with translated(path), _opened(path, read_only=True) as connection:
+        refuse_foreign(path)
+        with translated(path), opened(path, read_only=True) as connection:
             return dict(connection.execute("select agent, max(ts) from event where not forgotten group by agent"))
     except ScrubjayError:
         return {}
@@ -218,15 +251,17 @@ def writing(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UnavailableError(f"{target} cannot be written: {error.strerror}", hint="choose another folder") from error
+        raise UnavailableError(
+            f"{target} cannot be written: {error.strerror}", hint=unwritable(target, error) or "choose another folder"
+        ) from error
 
 
 def copy_to(connection: Any, source: Path, target: Path) -> None:
     """Copy an open store to `target`, which appears complete, checked and 0600, or not at all."""
     part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
     try:
         with writing(target), translated(target):
+            remove(part)
             private_files.create(part)
             copy = driver.connect(str(part), isolation_level=None)
             try:
@@ -243,7 +278,7 @@ def copy_to(connection: Any, source: Path, target: Path) -> None:
             part.replace(target)
             sync(target.parent)
     finally:
-        part.unlink(missing_ok=True)
+        remove(part)
 
 
 def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None:
@@ -261,9 +296,9 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
         raise CorruptError(f"{source.name} cannot be restored: {wrong[0]}", hint="try an older backup")
     newest = max(step.version for step in steps)
     lock = StoreLock(path)
-    copy = path.with_name(path.name + _STAGED)
+    copy = staged(path)
     try:
-        with translated(source), _opened(source, read_only=True) as connection:
+        with translated(source), opened(source, read_only=True) as connection:
             version = int(connection.execute("pragma user_version").fetchone()[0])
             if version > newest:
                 raise ConflictError(
@@ -272,18 +307,39 @@ def restore(path: Path, source: Path, steps: Iterable[Migration]) -> Path | None
                 )
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock.acquire()
+            remove(copy)
             copy_to(connection, source, copy)  # not the bytes of the file: part of them may stand in its log
-        kept = _set_aside(path)
-        copy.replace(path)
-        sync(path.parent)
+        kept = put_in_place(copy, path)
     except OSError as error:
         raise UnavailableError(
-            f"{path} cannot be written: {error.strerror}", hint="check the space on the disk and the permissions"
+            f"{path} cannot be written: {error.strerror}",
+            hint=unwritable(path, error) or f"check the permissions: ls -ld '{path.parent}'",
         ) from error
     finally:
         if lock.held:
-            copy.unlink(missing_ok=True)
+            remove(copy)
         lock.release()
+    return kept
+
+
+def staged(path: Path) -> Path:
+    """Return where what is to take a store's place is made."""
+    return path.with_name(path.name + STAGED)
+
+
+def put_in_place(copy: Path, path: Path) -> Path | None:
+    """Put a whole copy in a store's place. Returns where the old file was kept, None when there was none.
+
+    The caller holds the lock. Whenever this ends, a store lies at the path, the old or the new one, with what belongs
+    to it and nothing else. Raises OSError.
+    """
+    with translated(copy), opened(copy) as connection:
+        # Here, not at the first opening: that would write the new mode into a file that is the person's only one.
+        connection.execute("pragma journal_mode = wal")
+    sync(copy)
+    kept = _kept(path)
+    copy.replace(path)
+    sync(path.parent)
     return kept
 
 
@@ -296,25 +352,30 @@ def digest(path: Path) -> tuple[int, str]:
 # --- inside -----------------------------------------------------------------------------------------------------------
 
 
-def _opened(path: Path, *, read_only: bool = False) -> contextlib.closing[Any]:
-    if not read_only:
-        return contextlib.closing(driver.connect(str(path), isolation_level=None))
-    # Not `query_only`: the last connection to close would still write the log of a crash into a file we may refuse.
-    return contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None))
+def opened(path: Path, *, read_only: bool = False) -> contextlib.closing[Any]:
+    """Return a connection to a file, to be closed at the end of a `with`."""
+    return contextlib.closing(reader(path) if read_only else driver.connect(str(path), isolation_level=None))
 
 
-def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> None:
+def remove(path: Path) -> None:
+    """Delete a copy that is half made, with what SQLite left beside it."""
+    for each in (path, *side_files(path)):
+        each.unlink(missing_ok=True)
+
+
+def create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> None:
     """Build the file aside and rename it into place, so that a crash leaves no half-made store."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        part.unlink(missing_ok=True)
+        remove(part)
         private_files.create(part)
     except OSError as error:
         raise UnavailableError(
-            f"{path} cannot be created: {error.strerror}", hint="choose another folder with --data-dir"
+            f"{path} cannot be created: {error.strerror}",
+            hint=unwritable(path, error) or "choose another folder with --data-dir",
         ) from error
-    with translated(path), _opened(part) as connection:
+    with translated(path), opened(part) as connection:
         # What a crash leaves of the part is thrown away, and `sync` comes before its name: no step waits for the disk.
         connection.execute("pragma synchronous = off")
         connection.execute("pragma journal_mode = memory")
@@ -328,34 +389,21 @@ def _create(path: Path, steps: Iterable[Migration], seed: dict[str, str]) -> Non
         connection.execute(
             "insert into memory_fts (memory_fts, rank) values ('secure-delete', 1)"
         ) if fts_erases() else None
+        connection.execute("pragma journal_mode = wal")  # for the first opening to change nothing in the file
     try:
         sync(part)
         part.replace(path)
         sync(path.parent)
     except OSError as error:
         raise UnavailableError(
-            f"{path} cannot be created: {error.strerror}", hint="check the space on the disk"
+            f"{path} cannot be created: {error.strerror}",
+            hint=unwritable(path, error) or "check the disk with scrubjay doctor",
         ) from error
 
 
 def fts_erases() -> bool:
     """Say whether this SQLite's FTS5 can erase deleted terms at once (3.42 and later)."""
     return bool(driver.sqlite_version_info >= (3, 42, 0))
-
-
-def migrate(connection: Any, step: Migration) -> None:
-    """Run one step of the schema, and fill in the check sums that it left empty: all of it, or nothing."""
-    connection.execute("begin immediate")
-    try:
-        for statement in _statements(step.sql):
-            connection.execute(statement)
-        checksums.fill(connection)
-        connection.execute(f"pragma user_version = {step.version}")
-        connection.execute("commit")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
 
 
 def _make_shrinkable(path: Path, connection: Any) -> None:
@@ -369,27 +417,17 @@ def _make_shrinkable(path: Path, connection: Any) -> None:
     try:
         connection.execute("vacuum")
     except driver.OperationalError as error:
-        log.warning("%s cannot be made smaller later: %s", path.name, error)
-
-
-def _statements(sql: str) -> list[str]:
-    """Split a script where SQLite says a statement is complete; executescript would commit the transaction."""
-    statements, current = [], ""
-    for line in sql.splitlines(keepends=True):
-        current += line
-        if ";" in line and driver.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return [*statements, current]  # what is left is comments, or a statement that must fail here and not be passed over
+        _log.warning("%s cannot be made smaller later: %s", path.name, error)
 
 
 def _refuse_orphan_log(path: Path) -> None:
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        raise CorruptError(f"{path.name} is missing, but its write-ahead log {log.name} is there", hint=RESTORE_HINT)
+    for left, what in zip(side_files(path), ("write-ahead log", "", "journal"), strict=True):
+        if what and left.exists() and left.stat().st_size:
+            raise CorruptError(f"{path.name} is missing, but its {what} {left.name} is there", hint=RESTORE_HINT)
 
 
-def _refuse_foreign(path: Path) -> None:
+def refuse_foreign(path: Path) -> None:
+    """Raise NotFoundError, CorruptError or UnavailableError where a file is no store that can be read."""
     try:
         with path.open("rb") as stream:
             header = stream.read(_HEADER_BYTES)
@@ -406,6 +444,10 @@ def _refuse_foreign(path: Path) -> None:
             f"{path.name} is a SQLite file, but not a scrubjay store",
             hint="choose another file; this one was not changed",
         )
+    with translated(path):
+        undo_interrupted(path)
+    with path.open("rb") as stream:
+        header = stream.read(_HEADER_BYTES)
     log = path.with_name(path.name + "-wal")
     if not log.exists() or log.stat().st_size == 0:  # with a log, the missing pages may stand there
         page = int.from_bytes(header[16:18], "big")
@@ -417,30 +459,70 @@ def _refuse_foreign(path: Path) -> None:
             )
 
 
+def dropped(path: Path) -> list[str]:
+    """Return what SQLite would silently drop of a store's log, in words. Looks twice: the log may be written to."""
+    log = read_log(path)
+    if log is None or log.tail is not Tail.DAMAGED or log != read_log(path):
+        return []
+    return [f"{path.name}-wal fails its check sums, and {log.dropped} transactions in it would be lost"]
+
+
+def _refuse_damaged_log(path: Path) -> None:
+    """Raise CorruptError where opening a store would drop what was acknowledged. The caller holds the lock.
+
+    Where that cannot be told from what a power failure leaves, keep a copy of the file and its log, and say so.
+    """
+    for words in dropped(path):
+        raise CorruptError(words, hint=SALVAGE_HINT)
+    log = read_log(path)
+    if log is not None and log.tail is Tail.DOUBTFUL:
+        kept = unused(path)
+        for suffix in ("", "-wal"):
+            copy = kept.with_name(kept.name + suffix)
+            private_files.create(copy)
+            shutil.copyfile(path.with_name(path.name + suffix), copy)
+        _log.warning(
+            "the last transaction in %s-wal fails its check sums, as after a power failure; kept as %s",
+            *(path.name, kept.name),
+        )
+
+
 def _refuse_damaged(path: Path, connection: Any) -> None:
+    if wrong := foreign(connection):
+        raise CorruptError(f"{path.name} is not as scrubjay makes it: {wrong[0]}", hint=SALVAGE_HINT)
     if path.stat().st_size <= QUICK_CHECK_BYTES:
         found = [row[0] for row in connection.execute("pragma quick_check(20)").fetchall() if not is_derived(row[0])]
         if found not in ([], ["ok"]):
-            raise CorruptError(f"{path.name} is damaged: {found[0]}", hint=RESTORE_HINT)
+            raise CorruptError(f"{path.name} is damaged: {found[0]}", hint=DEEPER_HINT)
 
 
-def _set_aside(path: Path) -> Path | None:
-    """Rename a store and its log to a name of the time; the two belong together.
+def _kept(path: Path) -> Path | None:
+    """Keep a store under a name of the time too, and leave nothing but it under its own. Returns the new name.
 
-    The log of a store that is gone is put aside too: SQLite would play it into the file that takes the place. The store
-    goes first, so that a crash in between leaves what is refused loudly, not a store without its last commits.
+    What lies beside it would be played into the file that takes its place. Its log is put into it before; where it
+    cannot be opened, the log and the journal are kept beside the new name, as are those of a store that is gone.
     """
+    existed = path.exists()
+    if existed and not dropped(path):
+        with contextlib.suppress(driver.Error, UnicodeDecodeError), opened(path) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+    kept = unused(path)
+    for suffix in ("", *SIDE_FILES):
+        if path.with_name(path.name + suffix).exists():
+            also_at(path.with_name(path.name + suffix), kept.with_name(kept.name + suffix))
+    for each in side_files(path):
+        each.unlink(missing_ok=True)
+    return kept if existed else None
+
+
+def unused(path: Path) -> Path:
+    """Return a name of the time, at which nothing is yet, for a store that is put aside."""
     kept = stem = path.with_name(f"{path.name}.before-restore-{time.strftime('%Y%m%dT%H%M%S')}")
     again = 1
-    while any(kept.with_name(kept.name + suffix).exists() for suffix in _FILES):
+    while any(each.exists() for each in (kept, *side_files(kept))):
         again += 1
         kept = stem.with_name(f"{stem.name}-{again}")
-    existed = path.exists()
-    for suffix in _FILES:
-        part = path.with_name(path.name + suffix)
-        if part.exists():
-            part.replace(kept.with_name(kept.name + suffix))
-    return kept if existed else None
+    return kept
 
 
 def created(now: Millis, store_id: str, device: str) -> dict[str, str]:

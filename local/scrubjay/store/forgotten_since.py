@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scrubjay.store.sqlite import translated
-from scrubjay_io.sqlite import driver
+from scrubjay_io.sqlite import driver, reader, side_files
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
@@ -27,8 +27,9 @@ def forgotten_since(kept: Path, restored: Path) -> tuple[Op, ...]:
 
 def _erasures(path: Path) -> Sequence[Op]:
     # A reader of a file without a log leaves one behind, unless it knows that nobody else writes there.
-    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    with translated(path), contextlib.closing(driver.connect(f"{path.absolute().as_uri()}?{how}", uri=True)) as file:
+    alone = not any(each.exists() for each in side_files(path))
+    at = f"{path.absolute().as_uri()}?immutable=1"
+    with translated(path), contextlib.closing(driver.connect(at, uri=True) if alone else reader(path)) as file:
         found = file.execute(
             "select device, seq, body from op where type in (?, ?) and body is not null"
             " and device = (select value from meta where key = 'device') order by seq",

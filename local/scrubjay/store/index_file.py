@@ -42,7 +42,8 @@ def drop_index(store: Path) -> None:
     """Delete the copy, and a half-written one. Raises UnavailableError."""
     for path in (index_path(store), _part(store)):
         try:
-            path.unlink(missing_ok=True)
+            if path.exists():  # a file system that is only read refuses even what is not there
+                path.unlink(missing_ok=True)
         except OSError as error:
             raise UnavailableError(
                 f"{path.name} cannot be deleted: {error.strerror}", hint=f"delete {path} and try again"

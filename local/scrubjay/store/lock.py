@@ -87,6 +87,7 @@ class StoreLock:
         self.path = path
         self._lock = FileLock(lock_path(path), timeout=0, mode=0o600, thread_local=False)
         self._file: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
 
     def acquire(self) -> None:
         """Take the lock, or raise StoreInUseError, UnavailableError where there can be none. Never waits."""
@@ -112,16 +113,19 @@ class StoreLock:
         return bool(self._lock.is_locked)
 
     def opened(self) -> None:
-        """Remember which file lies at the path now: the one that was opened."""
+        """Remember which file lies at the path now, and which log beside it: those that were opened."""
         self._file = identity(self.path)
+        self._log = identity(log_path(self.path))
 
     def confirm(self) -> None:
-        """Raise UnavailableError when the file that was opened no longer lies at its path.
+        """Raise UnavailableError when the file that was opened, or its log, no longer lies at its path.
 
-        Whoever deletes or moves it leaves us a file that nobody will ever open again: what is written there is lost.
+        Whoever deletes or moves one leaves us a file that nobody will ever open again: what is written there is lost.
         """
         if self._file is not None and replaced(self.path, self._file):
             raise gone(self.path)
+        if self._log is not None and replaced(log_path(self.path), self._log):
+            raise gone(log_path(self.path))
 
     def release(self) -> None:
         """Give the lock back. The lock file stays: removing it would let two processes lock two different files."""
@@ -132,7 +136,12 @@ class StoreLock:
 
 
 def gone(path: Path) -> UnavailableError:
-    """Return the error for a store whose file was deleted or moved while it is open."""
+    """Return the error for a store whose file, or log, was deleted or moved while it is open."""
+    if path.name.endswith("-wal"):
+        return UnavailableError(
+            f"{path} is not there any more: it was deleted or moved while it was open, and nothing is confirmed",
+            hint="scrubjay daemon restart: what was written goes into the store when the daemon ends",
+        )
     return UnavailableError(
         f"{path} is not there any more: it was deleted or moved while it was open, and nothing is written",
         hint="move it back if you moved it; scrubjay restore FILE puts a backup in its place",
@@ -154,6 +163,11 @@ def replaced(path: Path, was: tuple[int, int] | None) -> bool:
         return identity(path) != was
     except OSError:
         return False
+
+
+def log_path(path: Path) -> Path:
+    """Return the log of a store: while it is open, what was committed last stands there alone."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def lock_path(path: Path) -> Path:

@@ -25,6 +25,9 @@ from scrubjay_shared.clock import Hlc, Millis
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
 
+BOUNDS_NOTED = "bounds_noted"
+"""The setting of the file that says that what others wrote has its bounds noted, whichever version took it in."""
+
 _NOT_OURS = (
     ArithmeticError,
     LookupError,
@@ -201,6 +204,22 @@ class OpIngest:
             self._run("delete from tombstone_words where entity = ?", (entity,))
             self._projections.memories.drop([entity])
             self._projections.memories.project_again([entity])
+
+    def note(self, noted: Mapping[str, Sequence[tuple[int, str, bytes]]]) -> None:
+        """Put ops as they are taken in now in the place of those that a version kept which noted no bounds.
+
+        Of each device these are (seq, entity, op). `BOUNDS_NOTED` says from then on that it was done.
+        """
+        for device, kept in noted.items():
+            self._run_many(
+                "update op set body = ? where device = ? and seq = ?", [(data, device, seq) for seq, _, data in kept]
+            )
+        self._projections.memories.project_again(
+            list(dict.fromkeys(entity for kept in noted.values() for _, entity, _ in kept))
+        )
+        if noted:
+            self._context.note_rewritten()
+        self._context.set_meta(BOUNDS_NOTED, "1")
 
     def number_causes(self) -> int:
         """Give the ops their causes that came before this version knew any. Returns how many there were."""

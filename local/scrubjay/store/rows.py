@@ -13,6 +13,7 @@ from scrubjay_shared import ops
 from scrubjay_shared.clock import Millis, ulid_bytes
 from scrubjay_shared.errors import CorruptError
 from scrubjay_shared.records import (
+    AUTHOR,
     Event,
     EventType,
     Grip,
@@ -40,13 +41,26 @@ MEMORY_COLUMNS = (
 GRIP_COLUMNS = "id, memory_id, event_id_start, event_id_end, span_start, span_end, excerpt, source, created_at"
 SESSION_COLUMNS = "id, agent, project, start, case when closed >= last then closed end, title, events"
 
+_AUTHORED = f"instr({{}}.metadata, '\"{AUTHOR}\"') > 0"
+
+AUTHORED_M = _AUTHORED.format("m")
+"""Of memory m: whether somebody wrote it who is not the store's person or their agent."""
+
 PUT_AWAY_INTO = (
     "m.archived_at is not null and (m.valid_to is null"
     " or (select a.kind from memory a where a.id = m.superseded_by) = 'archive')"
+    f" and (not {AUTHORED_M} or exists (select 1 from memory h where h.id = m.superseded_by"
+    " and h.scope = m.scope and h.resource_id is m.resource_id))"
 )
-"""Of memory m with a successor: whether it was put away into that (merged, compressed). What is outdated has an end."""
+"""Of memory m with a successor: whether it was put away into that (merged, compressed). What is outdated has an end.
 
-HAS_MEMBERS = "exists (select 1 from memory x where x.superseded_by = m.id and x.archived_at is not null)"
+What somebody outside wrote leads to nothing but what stands where it may show itself, wherever it says that it went.
+"""
+
+HAS_MEMBERS = (
+    "exists (select 1 from memory x where x.superseded_by = m.id and x.archived_at is not null"
+    f" and (not {_AUTHORED.format('x')} or (x.scope = m.scope and x.resource_id is m.resource_id)))"
+)
 """Of memory m: whether anything was put away into it."""
 
 LISTED = "layer not in ('identity', 'active') and archived_at is null"

@@ -531,6 +531,22 @@ CREATE TABLE unremembered (
   primary key (session_id, since)
 ) strict, without rowid;
 
+CREATE TABLE also_from (
+  source_key text not null,
+  memory_id text not null,
+  primary key (source_key, memory_id)
+) strict, without rowid;
+
+CREATE TABLE session_agent (
+  session_id text not null,
+  agent text not null,
+  project text not null,            -- '' where it belongs to none
+  events integer not null,
+  start integer not null,           -- times of the first and the last of them
+  last integer not null,
+  primary key (session_id, agent, project)
+) strict, without rowid;
+
 CREATE INDEX event_dedupe on event (dedupe_key);
 
 CREATE INDEX op_entity on op (entity);
@@ -620,7 +636,18 @@ CREATE INDEX tombstone_words_of on tombstone_words (entity);
 
 CREATE INDEX memory_doubt on memory (id) where instr(metadata, '"may_supersede"') > 0;
 
-CREATE INDEX memory_review on memory (review) where review is not null;
+CREATE INDEX also_from_memory on also_from (memory_id);
+
+CREATE INDEX session_agent_project on session_agent (project, session_id);
+
+CREATE INDEX session_project on session (project) where project is not null;
+
+CREATE INDEX memory_listed on memory (type, kind, layer, archived_at)
+  where layer not in ('identity', 'active') and archived_at is null;
+
+CREATE INDEX memory_of_project on memory (resource_id) where scope = 'project' and resource_id is not null;
+
+CREATE INDEX memory_review on memory (created_at, n, review, archived_at) where review is not null;
 
 CREATE TRIGGER event_is_kept before delete on event
 begin

@@ -6,6 +6,7 @@ read is streamed, so that memory does not grow with the store. The log file cann
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from scrubjay.store import rows, sqlite
 from scrubjay.store.queries.op_log import ERASED
 from scrubjay_io.sqlite import Connection
 from scrubjay_shared import ops
+from scrubjay_shared.errors import UnavailableError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Event, Grip, Memory
 
@@ -49,12 +51,38 @@ class Snapshot:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._read_at = time.monotonic()
+        self._is_given_up = False
+
+    @property
+    def idle_seconds(self) -> float:
+        """Since when whoever reads has not asked for more."""
+        return time.monotonic() - self._read_at
+
+    async def give_up(self) -> None:
+        """End the read under way: something was erased, and who reads does not go on."""
+        self._is_given_up = True
+        await self._connection.close()
 
     async def _rows(self, sql: str, params: sqlite.Params = ()) -> AsyncIterator[sqlite.Row]:
-        async with self._connection.execute(sql, params) as cursor:
-            cursor.iter_chunk_size = STEP
-            async for row in cursor:
-                yield tuple(row)
+        if self._is_given_up:
+            raise self._given_up()
+        try:
+            async with self._connection.execute(sql, params) as cursor:
+                cursor.iter_chunk_size = STEP
+                async for row in cursor:
+                    self._read_at = time.monotonic()
+                    yield tuple(row)
+        except Exception:  # a closed connection says so in several ways
+            if self._is_given_up:
+                raise self._given_up() from None
+            raise
+
+    @staticmethod
+    def _given_up() -> UnavailableError:
+        return UnavailableError(
+            "the read was ended: it stood still while something in it was forgotten", hint="begin it again"
+        )
 
     async def events(self) -> AsyncIterator[SnapshotEvent]:
         """Yield every event that was not forgotten, in the order of their times."""

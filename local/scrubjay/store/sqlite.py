@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from scrubjay_io.sqlite import ERRORS, Connection, driver
+from scrubjay_io.sqlite import ERRORS, Connection, driver, is_mounted_read_only, reader
 from scrubjay_shared.errors import ConflictError, CorruptError, InvalidError, ScrubjayError, UnavailableError
 
 Row = tuple[Any, ...]
@@ -36,14 +38,19 @@ CHECKPOINT_PAGES = 1_000  # of the log, 4 MB, after which SQLite puts it into th
 # The same while a machine reads all that an account holds: its pages are written again and again, and each time that
 # the log is put into the file waits for the disk twice. 32 MB of log; twice as many pages save no more.
 FIRST_READING_CHECKPOINT_PAGES = 8_000
+NO_SPACE_BYTES = 1024 * 1024
+"""With less room than this nothing can be written: a few pages, and what goes with them."""
 WAL_LIMIT_BYTES = 64 * 1024 * 1024  # the log file is cut back to this after a checkpoint
 
 
-def connect(path: Path, *, read_only: bool) -> Connection:
-    """Return a connection to an existing store, to be awaited. A reader can never write, whatever it is told."""
+def connect(path: Path, *, read_only: bool, fixed: bool = False) -> Connection:
+    """Return a connection to an existing store, to be awaited. A reader can never write, whatever it is told.
+
+    A `fixed` store lies where nothing can be written: whoever writes is told so.
+    """
 
     def open_() -> Any:
-        connection = driver.connect(str(path), isolation_level=None, cached_statements=256)
+        connection = reader(path) if fixed else driver.connect(str(path), isolation_level=None, cached_statements=256)
         try:
             connection.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
             connection.execute("pragma trusted_schema = off")
@@ -53,7 +60,7 @@ def connect(path: Path, *, read_only: bool) -> Connection:
             connection.execute(f"pragma journal_size_limit = {WAL_LIMIT_BYTES}")
             if read_only:
                 connection.execute("pragma query_only = on")
-            else:
+            elif not fixed:
                 connection.execute("pragma journal_mode = wal")
         except BaseException:
             connection.close()
@@ -77,8 +84,25 @@ def translate(error: Exception, path: Path) -> ScrubjayError:
     text = "malformed database schema" if isinstance(error, UnicodeDecodeError) else str(error)
     for words, kind, message, hint in _MEANINGS:
         if any(word in text.lower() for word in words):
-            return kind(message.format(name=path.name, text=text), hint=hint.format(path=path))
+            why = unwritable(path) if kind is UnavailableError else ""
+            return kind(message.format(name=path.name, text=text), hint=why or hint.format(path=path))
     return ScrubjayError(f"{path.name}: {text}", hint="scrubjay doctor looks for the cause")
+
+
+def unwritable(path: Path, error: OSError | None = None) -> str:
+    """Return what to do about a file that cannot be written where its disk, or the error, says why; else ""."""
+    number = None if error is None else error.errno
+    if number == errno.EROFS or is_mounted_read_only(path.parent):
+        return (
+            f"the file system of {path.parent} is read-only: mount it for writing, or use another folder (--data-dir)"
+        )
+    try:
+        free = shutil.disk_usage(path.parent).free
+    except OSError:
+        free = NO_SPACE_BYTES
+    if number in {errno.ENOSPC, errno.EDQUOT} or free < NO_SPACE_BYTES:
+        return "the disk is full: free some space and try again"
+    return ""
 
 
 def stopped(error: Exception, path: Path) -> UnavailableError:

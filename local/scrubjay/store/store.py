@@ -30,7 +30,7 @@ from scrubjay.store.transaction import Transaction
 from scrubjay.store.write_context import LogHead, WriteContext
 from scrubjay.store.writes.memories import ForgottenWordsError
 from scrubjay_io.group_commit import GroupCommit, Joined, Owner
-from scrubjay_io.sqlite import ERRORS, Connection
+from scrubjay_io.sqlite import ERRORS, Connection, is_writable
 from scrubjay_shared import clock
 from scrubjay_shared.clock import Hlc, Millis, millis_of, uuid7_millis
 from scrubjay_shared.errors import CorruptError, ScrubjayError, UnavailableError
@@ -45,6 +45,8 @@ G = TypeVar("G")
 K = TypeVar("K", int, str)
 MAX_GROUP = 128
 """Writes in one transaction: enough to share an fsync among all waiting clients, few enough to keep p99 low."""
+STALLED_SECONDS = 30.0
+"""How long an export may stand still once something in it was forgotten: a pipe that is read goes on in a moment."""
 READERS = 3
 """Read connections: two cores' worth of queries and one long export beside them."""
 
@@ -55,6 +57,8 @@ class Store:
     def __init__(self, path: Path, lock: StoreLock, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> None:
         self.path = path
         self.schema_version = 0
+        self.is_fixed = False
+        """Whether it lies where nothing can be written, and is only read."""
         self.store_id = ""
         self.commits = 0
         """How often something was written: while it stays, nothing that was looked for can have come."""
@@ -63,7 +67,8 @@ class Store:
         """Told, after the commit, what was written for a cause: memories and events, and how many seconds it took."""
         self._lock = lock
         self._now = now
-        self._entropy = entropy
+        self.entropy = entropy
+        """Gives so many random bytes."""
         self._writer: GroupCommit
         self._connection: Connection
         self._queries: Queries
@@ -71,11 +76,12 @@ class Store:
         self._readers: asyncio.Queue[tuple[Connection, Queries]] = asyncio.Queue()
         self._open: list[Connection] = []
         self._closed = False
-        self._snapshots = 0
+        self._snapshots: set[Snapshot] = set()
         self._cut_back = False
         """Whether something was erased while a snapshot held the log: the log is cut back when that ends."""
-        self.dropped_copies = 0
-        """How often the copies beside the store were deleted, because something was erased."""
+        self._giving_up: asyncio.Task[None] | None = None
+        self.erasures = 0
+        """How often something was erased that the copies beside the store are not to hold either."""
 
     @classmethod
     async def open(cls, path: Path, *, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
@@ -84,12 +90,14 @@ class Store:
         Raises ConflictError when another process has it or wrote a newer schema, CorruptError when the file is damaged
         or not ours, UnavailableError when it cannot be read or written. The file is untouched by a refusal.
         """
+        if await asyncio.to_thread(lambda: path.exists() and not is_writable(path.parent)):
+            return await cls._fixed(path, now, entropy)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise UnavailableError(
                 f"the folder {path.parent} cannot be created: {error.strerror}",
-                hint="choose another folder with --data-dir",
+                hint=sqlite.unwritable(path.parent, error) or "choose another folder with --data-dir",
             ) from error
         lock = StoreLock(path)
         try:
@@ -97,7 +105,7 @@ class Store:
         except OSError as error:
             raise UnavailableError(
                 f"scrubjay cannot write to the folder {path.parent}: {error.strerror}",
-                hint=f"check its permissions: ls -ld '{path.parent}'",
+                hint=sqlite.unwritable(path, error) or f"check its permissions: ls -ld '{path.parent}'",
             ) from error
         store = cls(path, lock, now, entropy)
         try:
@@ -109,6 +117,22 @@ class Store:
         except BaseException:
             await store._disconnect()
             lock.release()
+            raise
+        return store
+
+    @classmethod
+    async def _fixed(cls, path: Path, now: Callable[[], Millis], entropy: Callable[[int], bytes]) -> Store:
+        """Open a store in a folder where nothing can be written. It is read; whoever writes is told so.
+
+        There is no lock, which is a file: where none can be made, nobody of this user writes either.
+        """
+        store = cls(path, StoreLock(path), now, entropy)
+        store.is_fixed = True
+        try:
+            store.schema_version = await asyncio.to_thread(file.refuse_unready, path, file.migrations())
+            await store._connect()
+        except BaseException:
+            await store._disconnect()
             raise
         return store
 
@@ -133,6 +157,8 @@ class Store:
         device = str(meta["device"])
         self._head = LogHead(device, ends[device][0] if device in ends else 0, self._clock_of(device, ends))
         self._writer = GroupCommit(self._connection.call, self._owner(), limit=MAX_GROUP, name="store-writer")
+        if self.is_fixed:
+            return
         if meta.get("projected") != file.PROJECTED:
             log.info("making the tables of %s again for this version", self.path.name)
             await self.write(lambda tx: tx.projections.project_all(tell=False))
@@ -151,7 +177,7 @@ class Store:
         return last
 
     async def _attach(self, *, read_only: bool) -> Connection:
-        connection = sqlite.connect(self.path, read_only=read_only)
+        connection = sqlite.connect(self.path, read_only=read_only, fixed=self.is_fixed)
         await connection
         self._open.append(connection)
         return connection
@@ -200,6 +226,8 @@ class Store:
         if self._closed:
             return
         self._closed = True
+        if self._giving_up is not None:
+            self._giving_up.cancel()
         try:
             await self._writer.close()
         finally:
@@ -222,7 +250,7 @@ class Store:
 
     def new_cause(self, kind: str, *, label: str = "") -> Cause:
         """Return a cause to write for: a run, a request or a plan. `label` says what it is about, on this device."""
-        return new_cause(kind, self._now(), self._entropy, label=label)
+        return new_cause(kind, self._now(), self.entropy, label=label)
 
     async def write(self, work: Callable[[Transaction], T], *, cause: Cause | None = None, regained: bool = False) -> T:
         """Run `work` in a transaction; when this returns, what it wrote is durable. If it raises, nothing was written.
@@ -239,7 +267,7 @@ class Store:
         ids: list[str] = []
 
         def run(connection: Any) -> tuple[T, Changes]:
-            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy, cause)
+            context = WriteContext(connection, self._queries, self._head, self._now(), self.entropy, cause)
             result = work(Transaction(context))
             if cause is not None:
                 ids[:] = context.changes.ids()  # now: the group that it is committed with adds to these changes
@@ -255,6 +283,24 @@ class Store:
             self.on_caused(cause, ids, time.perf_counter() - began)
         return result
 
+    async def rehearse(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction that is rolled back, and return what it returned: no byte of the file changes.
+
+        Nobody is told of it, and the next write has the place in the log that this one had.
+        """
+
+        def run(connection: Any) -> T:
+            before = self._head.copy()
+            connection.execute("begin immediate")
+            try:
+                return work(Transaction(WriteContext(connection, self._queries, self._head, self._now(), self.entropy)))
+            finally:
+                self._head.set(before)
+                if connection.in_transaction:
+                    connection.execute("rollback")
+
+        return await self._writer.alone(run)
+
     def joined(self, work: Callable[[Transaction, Sequence[G]], Sequence[T]]) -> Callable[[G], Awaitable[T]]:
         """Return what does `work` for one thing, as `write` does, in one transaction with the others that wait.
 
@@ -263,7 +309,7 @@ class Store:
         """
 
         def run(connection: Any, given: Sequence[G]) -> list[tuple[T, Changes | None]]:
-            context = WriteContext(connection, self._queries, self._head, self._now(), self._entropy)
+            context = WriteContext(connection, self._queries, self._head, self._now(), self.entropy)
             first, *others = work(Transaction(context), given)
             return [(first, context.changes), *((result, None) for result in others)]
 
@@ -291,13 +337,14 @@ class Store:
             raise UnavailableError("the store is closed", hint="open it again")
         with sqlite.translated(self.path):
             connection = await self._attach(read_only=True)
-            self._snapshots += 1
+            snapshot = Snapshot(connection)
+            self._snapshots.add(snapshot)
             try:
                 await connection.execute("begin")
                 await connection.execute_fetchall("select 1 from meta")  # SQLite takes the snapshot at the first read
-                yield Snapshot(connection)
+                yield snapshot
             finally:
-                self._snapshots -= 1
+                self._snapshots.discard(snapshot)
                 if connection in self._open:
                     self._open.remove(connection)
                     await connection.close()
@@ -351,21 +398,18 @@ class Store:
             with (
                 file.writing(target),
                 destination.written(target, force=force) as part,
-                file._opened(self.path, read_only=True) as connection,  # noqa: SLF001 - of this package
+                file.opened(self.path, read_only=True) as connection,
             ):
                 file.copy_to(connection, self.path, part)
             return file.digest(target)
 
         return await asyncio.to_thread(copy)
 
-    async def drop_copies(self) -> bool:
-        """Leave nothing of what was erased beside the tables: in the saved index, copies that migrations made, the log.
+    async def drop_traces(self) -> bool:
+        """Leave nothing of what was erased in the saved index and in the log of the file.
 
         Returns whether the log could be cut back: a long read may hold it, and then `checkpoint` does it later.
         """
-        self.dropped_copies += 1
-        for path in file.snapshots(self.path):
-            await asyncio.to_thread(path.unlink, missing_ok=True)
         await asyncio.to_thread(drop_index, self.path)
         for wait_ms in (0, 10, 50, 100, 200, 400, 800):
             await asyncio.sleep(wait_ms / 1000)
@@ -375,16 +419,38 @@ class Store:
                 break
         return False
 
+    async def drop_half_made(self) -> None:
+        """Delete unfinished copies beside the store; who makes one sees by `erasures` that it must begin anew."""
+        self.erasures += 1
+        for path in await asyncio.to_thread(file.unfinished, self.path):
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
     async def checkpoint(self, *, truncate: bool = False) -> bool:
         """Put the log into the file; with `truncate`, leave nothing in the log. Only the writer ever does this.
 
         Returns whether all of it was done: a reader in the middle of a scan keeps what it still needs.
         """
         if truncate and self._snapshots:  # to wait for a long read would keep every writer waiting
+            if not self._cut_back:
+                self._giving_up = asyncio.get_running_loop().create_task(self._give_up_stalled(), name="stalled-reads")
             self._cut_back, truncate = True, False
         rows_ = await self._writer.outside(f"pragma wal_checkpoint({'truncate' if truncate else 'passive'})")
         busy, log, done = rows_[0]
         return not busy and log == done and not self._cut_back
+
+    async def _give_up_stalled(self) -> None:
+        """End long reads that stand still, one by one, while the log waits for their end to be cut back."""
+        while self._snapshots and not self._closed:
+            stalled = [one for one in self._snapshots if one.idle_seconds >= STALLED_SECONDS]
+            for snapshot in stalled:
+                log.warning("a long read stood still while something was forgotten: it was ended")
+                self._snapshots.discard(snapshot)
+                await snapshot.give_up()
+            if stalled and not self._snapshots:
+                self._cut_back = False
+                await self.checkpoint(truncate=True)
+                return
+            await asyncio.sleep(STALLED_SECONDS / 10)
 
     @asynccontextmanager
     async def taking_in(self) -> AsyncIterator[None]:

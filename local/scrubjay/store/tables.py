@@ -119,6 +119,14 @@ TABLES = (
         remade=True,
         shown="select name, memory_id, canonical, created_at from name order by name",
     ),
+    Table(
+        name="also_from",
+        role=Role.DERIVED,
+        columns="source_key, memory_id",
+        key="memory_id",
+        memory_id="memory_id",
+        remade=True,
+    ),
     Table(name="claim", role=Role.DERIVED, columns="name, hlc, device, memory_id", key="name", remade=True),
     Table(
         name="grip",
@@ -159,6 +167,13 @@ TABLES = (
         key="id",
         remade=True,
         shown=f"select {rows.SESSION_COLUMNS} from session order by id",
+    ),
+    Table(
+        name="session_agent",
+        role=Role.DERIVED,
+        columns="session_id, agent, project, events, start, last",
+        key="session_id",
+        remade=True,
     ),
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scrubjay.store import file
-from scrubjay.store.damage import Damage, Remedy, Watch, find, reader
+from scrubjay.store.damage import Damage, Remedy, Watch, find, reader, remedy_of
 from scrubjay.store.queries import Queries
 from scrubjay_shared.errors import InvalidError
 
@@ -22,7 +22,8 @@ PAGE = 500
 def verify(path: Path, watch: Watch) -> Iterator[Damage]:
     """Yield what does not fit in a store, which is only read. Raises InvalidError where it is of another schema."""
     if wrong := file.check(path):
-        yield from (Damage(what=path.name, wrong=one, remedy=Remedy.RESTORE) for one in wrong)
+        remedy = remedy_of(path, wrong)
+        yield from (Damage(what=path.name, wrong=one, remedy=remedy) for one in wrong)
         return
     with contextlib.closing(reader(path)) as connection:
         version = int(connection.execute("pragma user_version").fetchone()[0])

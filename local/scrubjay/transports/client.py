@@ -411,8 +411,14 @@ def require_same_version(running: Running) -> None:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version: enough to tell which of two is the newer."""
-    return tuple(int(number) for number in re.findall(r"\d{1,9}", version))
+    """Return what tells which of two versions is the newer: the release's numbers, one in the making before it.
+
+    >>> _order("0.1.0") < _order("0.2.0.dev0") < _order("0.2.0") < _order("0.10.0")
+    True
+    """
+    release = re.match(r"\d{1,9}(?:\.\d{1,9})*", version)
+    numbers = tuple(int(number) for number in release[0].split(".")) if release else ()
+    return (*numbers, int(release is not None and release[0] == version))
 
 
 def path_of(template: str, **fields: str) -> str:

@@ -226,8 +226,8 @@ class Mem0:
         return _json({"message": "Memory updated successfully!"})
 
     async def _delete(self, request: Request) -> Response:
-        await self._call(request, "forget", api.ForgetRequest(ref=request.path_params["id"]))
-        return _json({"message": "Memory deleted successfully!"})
+        left = await self._erased(request, [request.path_params["id"]])
+        return _json({"message": "Memory deleted successfully!"} | left)
 
     async def _delete_all(self, request: Request) -> Response:
         ids = _ids(request.query_params)
@@ -235,18 +235,18 @@ class Mem0:
             raise InvalidError(
                 "At least one identifier (user_id, agent_id, run_id) is required.", hint="name whose to delete"
             )
-        await self._forget(
-            request, [one async for one in self._memories(request) if ids.items() <= one.metadata.items()]
-        )
-        return _json({"message": "All relevant memories deleted"})
+        gone = [one.id async for one in self._memories(request) if ids.items() <= one.metadata.items()]
+        return _json({"message": "All relevant memories deleted"} | await self._erased(request, gone))
 
     async def _reset(self, request: Request) -> Response:
-        await self._forget(request, [one async for one in self._memories(request) if one.metadata.get("via") == VIA])
-        return _json({"message": "All memories reset"})
+        gone = [one.id async for one in self._memories(request) if one.metadata.get("via") == VIA]
+        return _json({"message": "All memories reset"} | await self._erased(request, gone))
 
-    async def _forget(self, request: Request, memories: list[Memory]) -> None:
-        for memory in memories:
-            await self._call(request, "forget", api.ForgetRequest(ref=memory.id))
+    async def _erased(self, request: Request, refs: list[str]) -> dict[str, Any]:
+        """Forget memories. Returns what is to be added to the answer: copies that a program's forget leaves alone."""
+        done = [await self._call(request, "forget", api.ForgetRequest(ref=ref, in_copies=False)) for ref in refs]
+        blanks = [one.blanks for one in done if one.holding]
+        return {"copies_holding": max(one.holding for one in done), "blank_them_with": blanks} if blanks else {}
 
     async def _history(self, request: Request) -> Response:
         found: api.WhyResponse = await self._call(request, "why", api.RefRequest(ref=request.path_params["id"]))

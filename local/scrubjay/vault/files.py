@@ -8,6 +8,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from scrubjay.destination import appear
 from scrubjay_shared.errors import InvalidError, TooLargeError, UnavailableError
 
 
@@ -109,8 +110,7 @@ def write(path: Path, data: bytes, *, over: bytes | None) -> Stamp | None:
             os.fsync(file.fileno())
         partial.chmod(mode)
         if over is None:
-            os.link(partial, path)  # fails where somebody made the file meanwhile
-            partial.unlink()
+            appear(partial, path)  # fails where somebody made the file meanwhile
         else:
             if path.is_symlink() or path.read_bytes() != over:
                 partial.unlink()

@@ -10,6 +10,8 @@ and idempotent, so that any two replicas holding the same ops show the same view
 * the trust of a memory is the least that any write of it said: no later op raises it. One that is trusted less than an
   agent's own words shows in the layer `archive` where its register says `identity` or `active`;
 * the trust of an event is at most what its role allows (`records.TRUST_OF`);
+* of a memory that somebody outside wrote, what shows keeps to the bounds that receivers noted of their writes
+  (`outside`): it is never always loaded, and stands in the projects that are shared with its writer, or in none;
 * names are a set of claims; the smallest live stamp holds a name, the others show as `name~2`, `name~3`;
 * counters are a running total per device, merged by the greater;
 * `forget` is absorbing: it beats every edit, earlier or later. Blanked passages of an event are a union of spans;
@@ -19,9 +21,9 @@ The encoding is `[type, version, op_id, hlc, body]` in MessagePack (docs/protoco
 added; an op that `problem` refuses (of an unknown type or version, or not well formed) is kept and folds to nothing.
 
 By module, from the outside in: `views` (what a state shows), `names` (who holds which), `emptying` (what need not be
-kept), `state` (the fold), `encoding`
-(bytes), `validity` (what can be applied), `readdress` (an op changes hands), `bodies` (made and read), `registers`
-(versions and conflicts), `causes`, `blanks`, `stamps`, `schema` (the numbers). Readers import all of it from here.
+kept), `state` (the fold), `encoding` (bytes), `validity` (what can be applied), `readdress` (an op changes hands),
+`bodies` (made and read), `registers` (versions and conflicts), `outside` (what others wrote), `causes`, `blanks`,
+`stamps`, `schema` (the numbers). Readers import all of it from here.
 """
 
 from scrubjay_shared.ops.blanks import BLANK_CHARACTER, blanked
@@ -44,6 +46,7 @@ from scrubjay_shared.ops.bodies import (
     lifts,
     memory_body,
     name_of,
+    named_in,
     new_key_body,
     new_key_of,
     of_id_alone,
@@ -72,6 +75,7 @@ from scrubjay_shared.ops.encoding import (
     says_no_more,
 )
 from scrubjay_shared.ops.names import FIRST_CLAIM, holders, live_claims
+from scrubjay_shared.ops.outside import Bounds, bounded, bounds_of
 from scrubjay_shared.ops.readdress import adopted, readdressed, taken_over
 from scrubjay_shared.ops.registers import Version, heads, out_of_reach, supersedes, to_settle, unseen, winner
 from scrubjay_shared.ops.schema import (
@@ -104,6 +108,7 @@ __all__ = [
     "MAX_JSON_DEPTH",
     "VERSION",
     "WORDS",
+    "Bounds",
     "Counter",
     "Field",
     "ForgottenWords",
@@ -119,6 +124,8 @@ __all__ = [
     "apply",
     "blank_body",
     "blanked",
+    "bounded",
+    "bounds_of",
     "cause_in",
     "cause_of",
     "caused",
@@ -152,6 +159,7 @@ __all__ = [
     "memory_body",
     "merge",
     "name_of",
+    "named_in",
     "new_key_body",
     "new_key_of",
     "of_id_alone",

@@ -239,6 +239,16 @@ def grip_of(op: Op) -> str:
     return ulid_text(op.body[2])
 
 
+def named_in(op: Op) -> frozenset[str]:
+    """Return the ids that an op names: what it is about, the events of a grip, what takes a memory's place."""
+    named = {entity_of(op)}
+    if op.type == OpType.GRIP:
+        named.update(ulid_text(op.body[key]) for key in (2, 3, 4))
+    elif op.type == OpType.MEMORY and isinstance(successor := op.body[FIELDS].get(Field.SUPERSEDED_BY), str):
+        named.add(successor)
+    return frozenset(named)
+
+
 def name_of(op: Op) -> str:
     """Return the name that an op of type CLAIM or UNCLAIM is about."""
     name: str = op.body[CLAIMED]

@@ -89,7 +89,8 @@ class Counter(IntEnum):
 # Keys of bodies, by op type. 0 is always the op's cause, 1 the entity it is about.
 CAUSE = 0
 ENTITY = 1
-FIELDS, BASES, ALSO, EMPTIED = 2, 3, 4, 5
+FIELDS, BASES, ALSO, EMPTIED, BOUNDS = 2, 3, 4, 5, 6
+"""Of a write to a memory; `BOUNDS` is what a receiver notes of it (`outside.Bounds`) and no writer says."""
 OWNER = 2
 VALUE_KEY, VALUES, VALUE_PROJECT, NEW_KEY, LIFTED = 3, 4, 5, 6, 7
 """Of a forget: what is left of the words (`ForgottenWords`), a key for it, and that it is refused no more."""

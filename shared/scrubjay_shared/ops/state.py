@@ -9,6 +9,7 @@ from typing import Any
 from scrubjay_shared.clock import ulid_text
 from scrubjay_shared.ops.bodies import event_of, grip_made_by, total_of
 from scrubjay_shared.ops.encoding import encode_event
+from scrubjay_shared.ops.outside import Bounds, bounds_of
 from scrubjay_shared.ops.registers import Version, supersedes
 from scrubjay_shared.ops.schema import ALSO, BASES, CLAIMED, EMPTIED, ENTITY, FIELDS, SEEN, SPANS, OpType
 from scrubjay_shared.ops.stamps import Stamp, stamp_of
@@ -33,6 +34,8 @@ class State:
     counters: dict[tuple[str, int, str], tuple[int, int]] = field(default_factory=dict)
     grips: dict[str, Grip] = field(default_factory=dict)
     blanks: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
+    bounds: dict[str, dict[Stamp, Bounds]] = field(default_factory=dict)
+    """By memory, what was noted of the writes to it that came from outside."""
 
 
 def fold(ops: Iterable[Op], start: State | None = None) -> State:
@@ -61,6 +64,7 @@ def merge(left: State, right: State) -> State:
         counters=dict(left.counters),
         grips=dict(left.grips),
         blanks={key: set(spans) for key, spans in left.blanks.items()},
+        bounds={key: dict(noted) for key, noted in left.bounds.items()},
     )
     for event in right.events.values():
         merged.events[event.id] = first_event(event, merged.events.get(event.id, event))
@@ -74,6 +78,8 @@ def merge(left: State, right: State) -> State:
         merged.counters[counter] = max(merged.counters.get(counter, (0, 0)), total)
     for event_id, spans in right.blanks.items():
         merged.blanks.setdefault(event_id, set()).update(spans)
+    for entity, noted in right.bounds.items():
+        merged.bounds.setdefault(entity, {}).update(noted)
     return merged
 
 
@@ -107,6 +113,8 @@ def _write(state: State, body: dict[int, Any], stamp: Stamp) -> None:
     """Add the versions of one write to a memory."""
     entity = ulid_text(body[ENTITY])
     bases, also = body.get(BASES, {}), body.get(ALSO, {})
+    if (bounds := bounds_of(body)) is not None:
+        state.bounds.setdefault(entity, {})[stamp] = bounds
     for key, value in body[FIELDS].items():
         state.registers.setdefault((entity, key), {})[stamp] = (value, _seen(bases, also, key))
         if stamp in state.superseded.get((entity, key), ()):

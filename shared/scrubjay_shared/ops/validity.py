@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS
+from scrubjay_shared.ops.outside import bounds_of
 from scrubjay_shared.ops.schema import (
     ALSO,
     BASES,
@@ -153,6 +154,7 @@ def _memory_problem(body: dict[int, Any]) -> str:
         and all(_stamps(wires) for wires in body.get(ALSO, {}).values())
         and (EMPTIED not in body or _emptied(body[EMPTIED], body[FIELDS]))
     )
+    bounds_of(body)
     return "" if fine else "it is not well formed"
 
 

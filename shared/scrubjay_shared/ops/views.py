@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from scrubjay_shared.clock import MAX_EVENT_MILLIS, Hlc, Millis, millis_of, shown_time
 from scrubjay_shared.ops.blanks import blanked
 from scrubjay_shared.ops.names import FIRST_CLAIM, holders, live_claims
+from scrubjay_shared.ops.outside import within_bounds
 from scrubjay_shared.ops.registers import unseen, winner
 from scrubjay_shared.ops.schema import ABSENT, Counter, Field
 from scrubjay_shared.ops.stamps import Stamp
@@ -46,12 +47,14 @@ def view(state: State) -> View:
     """Return what a state shows. Forgotten things are absent; a memory without content has not fully arrived yet."""
     fields: dict[str, dict[int, Any]] = {}
     latest: dict[str, int] = {}
+    tops: dict[str, dict[int, Stamp]] = {}
     conflicts: dict[tuple[str, int], tuple[Stamp, ...]] = {}
     for (entity, key), versions in state.registers.items():
         if entity in state.forgotten:
             continue
         top = winner(versions)
         fields.setdefault(entity, {})[key] = versions[top][0]
+        tops.setdefault(entity, {})[key] = top
         latest[entity] = max(latest.get(entity, 0), top[0])
         if key == Field.TRUST:
             # A trust that only a newer version knows counts as the least: nobody gains by saying nonsense.
@@ -71,7 +74,9 @@ def view(state: State) -> View:
     for entity, values in fields.items():
         if Field.CONTENT in values and Field.CREATED_AT in values:
             name = shown.get((entity, values.get(Field.NAME, "")))
-            memories[entity] = _memory_of(entity, values, name, latest[entity], counts.get(entity, (0, 0)))
+            memory = _memory_of(entity, values, name, latest[entity], counts.get(entity, (0, 0)))
+            noted = state.bounds.get(entity)
+            memories[entity] = within_bounds(memory, tops[entity], noted) if noted else memory
     claimed_at: dict[tuple[str, str], int] = {}
     for name, stamp, entity in live_claims(state):
         found = (stamp[0], claimed_at.get((entity, name), stamp[0]))

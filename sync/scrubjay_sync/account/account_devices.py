@@ -12,6 +12,7 @@ from scrubjay_shared.errors import (
     NotFoundError,
     RevokedError,
 )
+from scrubjay_sync.account import shut_out
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.account.rotation import new_epochs
@@ -91,7 +92,7 @@ async def revoke(
     for one in gone:
         known_device(member.state, one)
     for one in gone:
-        await cloud.account.delete_device(one)
+        await shut_out.refuse(cloud, one)
     await member.append(cloud, draft)
 
 

@@ -40,7 +40,7 @@ from scrubjay_sync.account.machine import (
     require_same_account,
 )
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.account.pinned_log import fetch_log, fetch_since_checkpoint, fetch_states
+from scrubjay_sync.account.pinned_log import as_not_theirs, fetch_log, fetch_since_checkpoint, fetch_states
 from scrubjay_sync.account.rotation import new_epochs
 from scrubjay_sync.keys.digests import pairing_commitment, pairing_digest
 from scrubjay_sync.keys.keypairs import DeviceKeys, RootKey, signer
@@ -73,7 +73,8 @@ async def log_in(
         asked = await _signed_login(machine, asked, recovery)
     pending = await machine.cloud.account.login(asked)
     await require_same_account(machine, pending.account, bring_all=bring_all)
-    entries, states = await fetch_since_checkpoint(machine.cloud, machine.now(), pending=pending.token)
+    with as_not_theirs(machine.cloud.origin):
+        entries, states = await fetch_since_checkpoint(machine.cloud, machine.now(), pending=pending.token)
     _check_account(states, pending, machine.cloud.origin)
     if machine.device in states[-1].devices:  # it was let in before and stopped too early: that id's keys are gone
         fresh = machine.entropy(16).hex()
@@ -229,7 +230,8 @@ class Joining:
         Raises CredentialsError when it is not this account's, WithheldError when the newest root key is not wrapped to
         it (whoever rotated it left the code out: see `revert`).
         """
-        await self._read_whole()
+        with as_not_theirs(self.machine.cloud.origin):
+            await self._read_whole()
         while True:
             self._check_code(code)
             root = await self._root(code, self.state)

@@ -19,7 +19,7 @@ from scrubjay_sync.account.device_secrets import Secrets
 from scrubjay_sync.account.drafts import Draft
 from scrubjay_sync.account.machine import Machine, begin_replication, require_logged_out, require_same_account
 from scrubjay_sync.account.member import Member
-from scrubjay_sync.account.pinned_log import fetch_log
+from scrubjay_sync.account.pinned_log import as_not_theirs, fetch_log
 from scrubjay_sync.cloud.client import Cloud
 from scrubjay_sync.cloud.connection import Credential
 from scrubjay_sync.keys.keypairs import DeviceKeys, Entropy, signer
@@ -89,8 +89,9 @@ async def join_limited(machine: Machine, bundle: Bundle, *, bring_all: bool = Fa
     await require_same_account(machine, bundle.account, bring_all=bring_all)
     cloud = machine.cloud
     cloud.use(Credential(account=bundle.account, device=bundle.device, sign=signer(bundle.keys.sign_seed)))
-    entries, _ = await fetch_log(cloud)
-    state, _ = account_log.replayed(entries, now=machine.now())
+    with as_not_theirs(cloud.origin):
+        entries, _ = await fetch_log(cloud)
+        state, _ = account_log.replayed(entries, now=machine.now())
     if state.genesis != bundle.genesis:
         raise SplitError("the server shows another account than the bundle was made for", hint="do not trust it")
     instance = account_log.instance_of(bundle.device, machine.entropy(8))

@@ -69,6 +69,8 @@ class Member:
         self.scopes = MemberScopes(store, self._log, self._keys)
         self._followed: bytes | None = None
         """The head of the log up to which the keys were followed."""
+        self.answering = b""
+        """What the machine says of itself that is being let in; empty where none is."""
         self._now = now
         self._entropy = entropy
         self._turn = asyncio.Lock()

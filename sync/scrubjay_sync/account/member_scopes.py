@@ -74,6 +74,15 @@ class MemberScopes:
             for project in self._keys.scopes[scope].projects
         }
 
+    @property
+    def authors(self) -> dict[str, str]:
+        """What devices and people are called here, by the short ids that what they wrote is marked with."""
+        return {one.hex()[:8]: name for one, name in self._keys.names.items()}
+
+    def projects_of(self, scope: bytes) -> tuple[str, ...]:
+        """Return the projects that are bound to a scope or a team, in order."""
+        return tuple(sorted(project for project, bound in self.projects.items() if bound == scope))
+
     async def bind_projects(self) -> None:
         """Bind projects in the store as the account has them bound: to what is first written from here on.
 

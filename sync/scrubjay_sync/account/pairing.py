@@ -26,12 +26,21 @@ from scrubjay_sync.words import PairingWords, pairing_words
 _AGAIN = "run scrubjay devices approve again: the machine will show other words"
 
 
-async def answer(member: Member, cloud: Cloud, asking: Enrolment) -> Enrolment:
+async def answer(member: Member, cloud: Cloud, asking: Enrolment, *, anew: bool = False) -> Enrolment:
     """Answer a machine that asks, so that it shows its words. Answering again changes nothing.
 
-    Raises ConflictError when another device answered it, or the account has changed since.
+    One is answered until it is let in, or somebody begins `anew`: each answer is a guess at the words for a server that
+    shows one machine after another. Raises ConflictError for any other, when another device answered it, or when the
+    account has changed since.
     """
     head = member.state.head
+    if anew or not member.answering:
+        member.answering = _question(asking)
+    elif member.answering != _question(asking):
+        raise ConflictError(
+            "another machine asks now than the one that was answered: it was not answered",
+            hint="if you know of both, run scrubjay devices approve again; if not, somebody may be in between",
+        )
     nonce = _nonce(member, asking, head)
     if not asking.answer:
         asking = await cloud.account.answer(asking.id, PairingAnswer(nonce=nonce, head=head))
@@ -92,14 +101,20 @@ async def approve(member: Member, cloud: Cloud, asking: Enrolment, words: Sequen
         return Draft(entries=[(EntryType.DEVICE_ADD, body)])
 
     await member.append(cloud, draft)
+    member.answering = b""
     await cloud.account.approve(asking.id)
     return expected.proof
 
 
 def _nonce(member: Member, asking: Enrolment, head: bytes) -> bytes:
     """Return this device's nonce for one question and one state of the account: nobody else can know it before."""
-    question = asking.commitment + asking.device + asking.sign_pub + asking.wrap_pub + head
+    question = _question(asking) + head
     return hashlib.sha256(b"sjs/1/pair" + member.sign(b"sjs/1/pair/nonce" + question)).digest()
+
+
+def _question(asking: Enrolment) -> bytes:
+    """Return what a machine that asks says of itself."""
+    return asking.commitment + asking.device + asking.sign_pub + asking.wrap_pub
 
 
 def _check_answer(asking: Enrolment, nonce: bytes, head: bytes) -> None:

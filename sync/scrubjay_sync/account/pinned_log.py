@@ -8,7 +8,9 @@ where the person's words lead back to it by hashes, and from the genesis where o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 
 from scrubjay.store import Store
 from scrubjay.store.transaction import Transaction
@@ -16,30 +18,57 @@ from scrubjay_shared import account as account_log
 from scrubjay_shared.account import AccountState
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
+    BadSignatureError,
+    BrokenChainError,
     CorruptError,
+    MalformedError,
     NotFoundError,
     RolledBackError,
     SplitError,
-    WithheldError,
 )
 from scrubjay_shared.wire import LogPage
 from scrubjay_sync.account.changes import changes_in
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.cloud.log import pages_of
 from scrubjay_sync.policy import ACCOUNT_CHANGED
 
 log = logging.getLogger(__name__)
 
+_VERIFY = "scrubjay sync verify"
+
+
+@contextmanager
+def as_not_theirs(origin: str) -> Iterator[None]:
+    """Say of what is wrong with a log, on a machine that is in no account yet, whose log it is and what to do."""
+    try:
+        yield
+    except (BadSignatureError, BrokenChainError, MalformedError, SplitError) as error:
+        raise type(error)(
+            f"the account log that {origin} shows is not that of your account: {error.message}",
+            hint="do not trust that server, and do not type the recovery code for it again: check its address, and ask"
+            " whoever runs it. Nothing was sent to it but the login",
+        ) from error
+
 
 async def fetch_log(cloud: Cloud, *, pending: str | None = None, start: int = 0) -> tuple[list[bytes], LogPage]:
-    """Return the account log from an entry on, all its pages, and the last page. Raises WithheldError."""
+    """Return the account log from an entry on, all its pages, and the last page.
+
+    Raises WithheldError, and where its entries are no chain MalformedError and BrokenChainError, before it asks for the
+    next page. Who signed them is not looked at.
+    """
     entries: list[bytes] = []
-    while True:
-        page = await cloud.log.page(start + len(entries), pending=pending)
+    link: bytes | None = None
+    async for page in _pages(cloud, start, pending):
+        for new in map(account_log.read, page.entries):
+            if link is not None and new.prev != link:
+                raise BrokenChainError("the server hands out an account log that is no chain", hint=_VERIFY)
+            link = new.hash
         entries += page.entries
-        if start + len(entries) > page.seq:
-            return entries, page
-        if not page.entries:
-            raise WithheldError("the server does not hand out the end of the account log", hint="scrubjay sync verify")
+    return entries, page
+
+
+def _pages(cloud: Cloud, start: int, pending: str | None = None) -> AsyncIterator[LogPage]:
+    return pages_of(partial(cloud.log.page, pending=pending), start, "the account log", hint=_VERIFY)
 
 
 async def fetch_since_checkpoint(
@@ -123,9 +152,24 @@ class PinnedLog:
         return await self._store.read(lambda q: q.replication.account_log(start))
 
     async def catch_up(self, cloud: Cloud) -> None:
-        """Fetch what follows the last entry held. Raises RolledBackError, SplitError, and what replaying raises."""
+        """Fetch what follows the last entry held, and pin it page by page as each is verified.
+
+        Raises RolledBackError, SplitError, and what replaying raises.
+        """
+        held: bytes | None = None
+        async for page in _pages(cloud, self.state.seq):
+            # The first page begins with the last entry held, and each later one behind the page before.
+            entries = page.entries if held is None else (held, *page.entries)
+            await self._take_page(cloud, page, entries)
+            held = entries[-1]
+        if self.state.head != page.head:
+            raise SplitError(
+                "the server names another end of the account log than it hands out", hint="scrubjay sync verify"
+            )
+
+    async def _take_page(self, cloud: Cloud, page: LogPage, entries: Sequence[bytes]) -> None:
+        """Verify and pin the entries of a page, of which the first is the last one held."""
         last = self.state
-        entries, page = await fetch_log(cloud, start=last.seq)
         if page.seq < last.seq:
             raise RolledBackError(
                 f"the server's account log ends at entry {page.seq}; it has shown entry {last.seq} before",
@@ -139,10 +183,6 @@ class PinnedLog:
         undone = {seq for seq in account_log.undone_from(entries) if seq < last.seq}
         earlier = await fetch_states(cloud, undone, last) if undone else {}
         states = account_log.extended([last], entries[1:], self._now(), earlier=earlier)
-        if states[-1].head != page.head:
-            raise SplitError(
-                "the server names another end of the account log than it hands out", hint="scrubjay sync verify"
-            )
         await self.extend(states, entries[1:])
 
     async def extend(self, states: Sequence[AccountState], entries: Sequence[bytes]) -> None:

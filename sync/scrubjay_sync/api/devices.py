@@ -53,9 +53,13 @@ class NamesResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRequest:
-    """Which machine to answer: the beginning of its request's id, or "" for the only one."""
+    """Which machine to answer: the beginning of its request's id, or "" for the only one.
+
+    `again` asks after the one that was answered before, and answers no other.
+    """
 
     ref: str = ""
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

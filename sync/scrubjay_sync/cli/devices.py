@@ -216,8 +216,10 @@ def _approve(command: Command) -> None:
 def _answered(command: Command, transport: Transport) -> AnswerResponse:
     """Answer the machine that asks, and wait until it shows its words."""
     give_up = time.monotonic() + IDENTITY.reveal_wait_s
+    asking = AnswerRequest(ref=command.line.ref)
     while True:
-        asked: AnswerResponse = transport.call("answer", AnswerRequest(ref=command.line.ref))
+        asked: AnswerResponse = transport.call("answer", asking)
+        asking = AnswerRequest(ref=asked.id, again=True)
         if asked.shows:
             return asked
         if time.monotonic() > give_up:

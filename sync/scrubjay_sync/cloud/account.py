@@ -89,5 +89,16 @@ class AccountRoutes:
         return await self._connection.json("DELETE", f"/v1/scopes/{scope.hex()}", wire.Deleted, auth=Auth.DEVICE)
 
     async def delete_device(self, device: bytes) -> None:
-        """Drop a device's tokens at once; what ends its right to write is the log."""
-        await self._connection.send("DELETE", f"/v1/devices/{device.hex()}", auth=Auth.DEVICE)
+        """Have a device refused for a while, signed by this one; what ends its right to write for good is the log.
+
+        Raises ConflictError when this device did so before, and no entry of the log followed.
+        """
+        who = self._connection.credential
+        nonce = (await self.challenge(who.device)).nonce
+        signature = who.sign(wire.refusal_message(who.account, device, who.device, nonce))
+        request = wire.RefuseDevice(nonce=nonce, signature=signature)
+        await self._connection.send("DELETE", f"/v1/devices/{device.hex()}", body=request, auth=Auth.DEVICE)
+
+    async def refusals(self) -> wire.Refusals:
+        """Return which devices were refused, and by whom. Raises NotFoundError where the server is older than that."""
+        return await self._connection.json("GET", "/v1/refusals", wire.Refusals, auth=Auth.DEVICE)

@@ -76,6 +76,11 @@ class Cloud:
         return self._connection.offset_ms
 
     @property
+    def refused(self) -> int:
+        """When the newest refusal of a device of the account ends, by the server's clock; 0 while there is none."""
+        return self._connection.refused
+
+    @property
     def username(self) -> str:
         """What the server calls the account, by the last token; empty before, and for a limited device."""
         return self._connection.username

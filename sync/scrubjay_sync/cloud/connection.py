@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -26,7 +27,11 @@ from scrubjay_sync.cloud.problems import Response, error_of
 from scrubjay_sync.policy import CLOUD
 
 T = TypeVar("T")
+_USERNAME = re.compile(r"[\w.+@-]{1,128}")
+"""What a user name is made of: it is shown as it is."""
 Sign = Callable[[bytes], bytes]
+MAX_DIGITS = 15
+"""Of a time in a header: the year 33658."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,8 @@ class Connection:
         self.offset_ms: int | None = None
         self.quota_percent = 0
         """Share of the quota used, in percent, when the server last warned; 0 while it does not."""
+        self.refused = 0
+        """When the newest refusal of a device of the account ends, as the server last said with its log; 0 for none."""
         self.username = ""
         """What the server calls the account of the device that asks, when it last said so."""
         self._now = now
@@ -90,6 +97,13 @@ class Connection:
         """From now on ask as a device of an account. Tokens are minted when they are needed."""
         if credential != self._credential:
             self._credential, self._token = credential, ""
+
+    @property
+    def credential(self) -> Credential:
+        """Who asks. Raises UnauthenticatedError when nobody does."""
+        if self._credential is None:
+            raise UnauthenticatedError("this machine is not logged in: sync is off", hint="scrubjay login")
+        return self._credential
 
     async def send(
         self,
@@ -162,9 +176,10 @@ class Connection:
                 timeout=timeout,
             ) as response:
                 got = bytearray()
+                limit = request.limit if response.status_code < 300 else CLOUD.problem_bytes
                 async for part in response.aiter_raw():
                     got += part
-                    if len(got) > request.limit + CLOUD.slack_bytes:
+                    if len(got) > limit + CLOUD.slack_bytes:
                         raise MalformedError(
                             f"{self.origin} sent more than was asked for",
                             hint="the server or a proxy has a fault: tell its operator",
@@ -190,6 +205,9 @@ class Connection:
         generation = headers.get(wire.GENERATION, "")
         if generation.isdecimal():
             self.generation = int(generation)
+        refused = headers.get(wire.REFUSED, "")
+        if refused.isdecimal() and len(refused) <= MAX_DIGITS:
+            self.refused = int(refused)
         percent = headers.get(wire.WARNING, "0")
         self.quota_percent = int(percent) if percent.isdecimal() else 0
         got = self._now()
@@ -209,9 +227,7 @@ class Connection:
 
     async def _new_token(self) -> str:
         """Return a new token: the device signs what the server made up, bound to the address it is reached at."""
-        who = self._credential
-        if who is None:
-            raise UnauthenticatedError("this machine is not logged in: sync is off", hint="scrubjay login")
+        who = self.credential
         begun = self._now()
         challenge = await self.json(
             "GET", "/v1/auth/challenge", wire.Challenge, auth=None, params={"device": who.device.hex()}
@@ -224,7 +240,7 @@ class Connection:
             signature=who.sign(wire.auth_message(who.account, who.device, challenge.nonce, self.origin)),
         )
         token = await self.json("POST", "/v1/auth/token", wire.Token, body=request, auth=None)
-        self.username = token.username
+        self.username = token.username if _USERNAME.fullmatch(token.username) else ""
         # By the server's clock; this device's may be days off.
         self._token, self._token_ends = token.token, Millis(token.expires - (self.offset_ms or 0))
         if self._token_ends <= begun:

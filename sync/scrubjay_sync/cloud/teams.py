@@ -9,6 +9,7 @@ from scrubjay_shared.envelope import MAX_PAGE_BYTES, Envelope, split
 from scrubjay_shared.errors import MalformedError
 from scrubjay_shared.teams.records import PutTeamCard, TeamAppend, TeamCard, Teams, TeamWraps
 from scrubjay_sync.cloud.connection import Auth, Connection
+from scrubjay_sync.policy import CLOUD
 
 
 class TeamRoutes:
@@ -38,7 +39,12 @@ class TeamRoutes:
     async def log(self, team: bytes, start: int = 0) -> wire.LogPage:
         """Return a team's log from entry `start` on. Raises NotFoundError for a team that one was never in."""
         return await self._connection.json(
-            "GET", f"/v1/teams/{team.hex()}/log", wire.LogPage, auth=Auth.DEVICE, params={"from": str(start)}
+            "GET",
+            f"/v1/teams/{team.hex()}/log",
+            wire.LogPage,
+            auth=Auth.DEVICE,
+            params={"from": str(start)},
+            limit=CLOUD.log_page_bytes,
         )
 
     async def append(self, team: bytes, append: TeamAppend) -> wire.LogPage:

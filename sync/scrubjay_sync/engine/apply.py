@@ -18,6 +18,8 @@ from scrubjay_shared.errors import (
     DeniedError,
     MalformedError,
 )
+from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.ops.schema import FIELDS
 from scrubjay_shared.parts import joined
 from scrubjay_shared.segment import Entry
 from scrubjay_sync.confinement import about, confined, named_by
@@ -134,7 +136,7 @@ def _receive(
     owner = context.member.state.device_of(lane.device)
     if owner is not None and not owner.full:
         before, ready = len(entries), None
-        entries = _within_rights(context, tx, lane, entries)
+        entries = _within_rights(context, tx, lane, entries, owner.id)
         beyond = before - len(entries)
     if not entries:
         return _Told(Received(), beyond)
@@ -142,7 +144,7 @@ def _receive(
     if is_elsewhere or tx.queries.replication.places():
         spoken_of = {entity for seq, data in entries for entity in _entities(data, device, seq)}
         if owner is not None and owner.full:
-            _take_back(context, tx, lane, spoken_of)
+            _take_back(context, tx, lane, {one for seq, data in entries for one in _made(data, device, seq)})
         if is_elsewhere:
             known = tx.queries.replication.lives(spoken_of, context.member.home)
             tx.replication.place({entity: lane.scope for entity in spoken_of if entity not in known})
@@ -158,16 +160,18 @@ def _ingested(tx: Transaction, device: str, entries: Sequence[Entry], ready: Rea
     return tx.ingest.receive(device, entries) if ready is None else tx.ingest.receive_ready(ready)
 
 
-def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry]) -> list[Entry]:
+def _within_rights(
+    context: Context, tx: Transaction, lane: Lane, entries: Sequence[Entry], owner: bytes
+) -> list[Entry]:
     """Return the ops of a limited device that it may write: about new things, and those of its lane's scope."""
-    device, scope = lane.device.hex(), context.member.scopes.name(lane.scope)
+    device, by = lane.device.hex(), context.outsider(lane.scope, owner)
     allowed: list[tuple[int, bytes | None, frozenset[str]]] = []
     for seq, data in entries:
         if data is None:
             allowed.append((seq, None, frozenset()))
-        elif (kept := confined(data, device=device, seq=seq, scope=scope)) is not None:
-            named = {about(kept, device=device, seq=seq), named_by(kept, device=device, seq=seq)}
-            allowed.append((seq, kept, frozenset(named)))
+        elif (kept := confined(data, device=device, seq=seq, by=by)) is not None:
+            named = named_by(kept, device=device, seq=seq) | {about(kept, device=device, seq=seq)}
+            allowed.append((seq, kept, named))
     where = tx.queries.replication.lives({one for _, _, named in allowed for one in named}, context.member.home)
     return [
         (seq, data)
@@ -177,20 +181,21 @@ def _within_rights(context: Context, tx: Transaction, lane: Lane, entries: Seque
 
 
 def _take_back(context: Context, tx: Transaction, lane: Lane, entities: set[str]) -> None:
-    """Let things live where a full device writes them, when limited devices had named them elsewhere before.
+    """Let things live where a full device makes them, when somebody outside had named them elsewhere before.
 
-    Else an id that a limited device has seen would draw later edits of that thing into a scope that it reads. What
-    these had said of it goes, as it is not taken where the full device's word came first.
+    Else an id that a limited device or another member has seen would draw later edits of that thing to where they read
+    it. What these had said of it goes, as it is not taken where the full device's word came first. `entities` are those
+    that the full device made: an edit comes from home too, of what shows in a project not bound to where it lives.
     """
     state = context.member.state
     for entity, scope in tx.queries.replication.placed(entities).items():
         if scope == lane.scope:
             continue
         writers = {one: state.device_of(bytes.fromhex(one)) for one in tx.queries.ops.writers(entity)}
-        limited = [one for one, known in writers.items() if known is not None and not known.full]
-        if limited:
+        outside = [one for one, known in writers.items() if known is None or not known.full]
+        if outside:
             tx.replication.unplace(entity)
-            tx.ingest.disown(entity, limited)
+            tx.ingest.disown(entity, outside)
 
 
 def _joined(pieces: bytes) -> bytes:
@@ -210,3 +215,13 @@ def _entities(data: bytes | None, device: str, seq: int) -> tuple[str, ...]:
     except CorruptError:
         return ()  # it is quarantined, and belongs to no scope
     return () if ops.problem(op) else (ops.owner_of(op) or ops.entity_of(op),)
+
+
+def _made(data: bytes | None, device: str, seq: int) -> tuple[str, ...]:
+    """Return what an op makes: an event, or the memory whose time of creation it gives."""
+    found = _entities(data, device, seq)
+    if data is None or not found:
+        return ()
+    op = ops.decode(data, device=device, seq=seq)
+    is_new = op.type == OpType.EVENT or (op.type == OpType.MEMORY and Field.CREATED_AT in op.body[FIELDS])
+    return found if is_new else ()

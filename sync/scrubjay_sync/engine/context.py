@@ -18,6 +18,7 @@ from scrubjay_shared.errors import (
 )
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.confinement import Outsider
 from scrubjay_sync.engine.refusals import subject
 from scrubjay_sync.engine.results import Progress, Tally
 from scrubjay_sync.packing import Signer
@@ -82,6 +83,15 @@ class Context:
     def reads(self, scope: bytes) -> bool:
         """Say whether a scope is one of ours, or none that the account knows: that one is refused, not passed over."""
         return scope in self.scopes or scope not in self.member.state.scopes
+
+    def outsider(self, scope: bytes, device: bytes) -> Outsider:
+        """Return a limited device as somebody who writes in a scope, with the projects that are bound to that."""
+        scopes = self.member.scopes
+        return Outsider(
+            name=scopes.name(scope),
+            id=device.hex()[:8],
+            projects=None if scope == self.member.home else scopes.projects_of(scope),
+        )
 
     def counts_to(self, scope: bytes, device: bytes) -> int:
         """Return the last place of a lane that counts: where its device was when it was revoked, else the furthest."""

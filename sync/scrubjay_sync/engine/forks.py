@@ -72,7 +72,8 @@ async def new_incarnation(context: Context, tally: Tally) -> None:
     error = ForkError(
         f"another copy of this store wrote as device {short(old)}; this one goes on as device {new[:8]}"
         f" with {moved} changes that only it had",
-        hint="nothing was lost. A restored backup or a copied data folder causes this; else look for a copy",
+        hint="nothing was lost. A restored backup or a copied data folder causes this; else look for a copy. Device"
+        f" {short(old)} is still in force: whoever has the copy syncs as it until scrubjay devices revoke {short(old)}",
     )
     await context.alarm(tally, error, old.hex(), holds=False)
 

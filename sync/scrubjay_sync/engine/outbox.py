@@ -23,10 +23,13 @@ def seal_next(context: Context, tx: Transaction) -> int:
         return 0
     bindings = {one.project: one for one in tx.queries.replication.bindings()}
     placed = tx.queries.replication.placed({one.entity for one in outgoing})
+    scopes = {project: one.scope for project, one in bindings.items()}
+    away = frozenset[int]() if context.member.limited else tx.queries.ops.away(outgoing, placed, scopes)
     routes, new = planning.routed(
         outgoing,
         home=context.default_scope,
         placed=placed,
+        away=away,
         bindings=bindings,
         first_op=lambda entity: tx.queries.ops.first_op(entity, context.store.device),
         teams=context.member.scopes.teams,

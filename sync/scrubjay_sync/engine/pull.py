@@ -90,6 +90,11 @@ async def pull_pages(context: Context, heads: Heads, tally: Tally, wait_s: float
             )
         furthest |= further
         await take_in(context, page, tally)
+        if len(tally.held) > SYNC.held_lanes:
+            raise MalformedError(
+                f"{context.cloud.origin} hands out more than {SYNC.held_lanes} lanes that cannot be taken",
+                hint="do not trust it; scrubjay sync status says what is wrong with them",
+            )
         cursor = page.cursor
         if cursor == page.head:
             return

@@ -14,6 +14,7 @@ from scrubjay_shared.errors import (
     from_code,
 )
 from scrubjay_shared.wire import Pushed
+from scrubjay_sync.cloud.problems import said
 
 REFUSED = (CorruptError, MalformedError, UpdateNeededError, RevokedError)
 """What one object can be refused for; everything else ends the round."""
@@ -58,7 +59,7 @@ def not_taken(result: Pushed) -> ScrubjayError:
         )
     return from_code(
         result.status,
-        f"the server does not take place {result.n_from} of this device's lane ({result.status})",
+        f"the server does not take place {result.n_from} of this device's lane ({said(result.status)})",
         "nothing is lost: changes wait here. Update scrubjay; scrubjay sync verify says more",
     )
 

@@ -7,8 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from scrubjay.store import Store
+from scrubjay.store.op_ingest import BOUNDS_NOTED
 from scrubjay.store.replication_state import SyncState
 from scrubjay.store.transaction import Transaction
+from scrubjay_shared import account as account_log
+from scrubjay_shared.account import EntryType
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
@@ -20,9 +23,10 @@ from scrubjay_shared.errors import (
     UnavailableError,
 )
 from scrubjay_sync import searching
-from scrubjay_sync.account import recovery
+from scrubjay_sync.account import recovery, shut_out
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.confinement import Outsider, confined
 from scrubjay_sync.engine import bootstrap, checkpoints, comparison, packs, pull, push, snapshot_making, snapshots
 from scrubjay_sync.engine.context import Context
 from scrubjay_sync.engine.results import Progress, RestartRoundError, Round, Tally, UnfaithfulSnapshotError
@@ -31,6 +35,7 @@ from scrubjay_sync.engine.status import Status, read_status
 from scrubjay_sync.inspect import Inspection, inspect
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.searching import Meaning
+from scrubjay_sync.teams.lanes import outsider
 from scrubjay_sync.teams.log import TeamContext
 from scrubjay_sync.teams.rounds import sync_teams
 from scrubjay_sync.verify import Verified, verify
@@ -159,6 +164,7 @@ class Engine:
         while await context.store.write(lambda tx: tx.superseded.sweep()):
             tally.erased = True
         state = await _begin(context)
+        await _note_bounds(context, self.teams)
         if news is not None and news.page.objects and news.follows(state) and not context.server_changed(state):
             await pull.take_in(context, news.page, tally)
         heads = await context.cloud.heads()
@@ -218,11 +224,27 @@ async def _follow_account(context: Context, tally: Tally) -> None:
         await context.alarm(tally, error, "log")  # first: a crash after the repair would leave nothing to tell of
         tally.repaired += await member.repair_log(context.cloud)
         await member.refresh(context.cloud)
+    await shut_out.tell_refusals(context.store, member, context.cloud)
     try:
-        await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
+        if await _knows_of_the_code(context):
+            await recovery.confirm_recovery(member, context.cloud, now=context.now, entropy=context.entropy)
     except InvalidError as error:  # this clock is off: another device does it, and this one syncs meanwhile
         await context.alarm(tally, error, "recovery", holds=False)
     context.cloud.use(member.credential)
+
+
+async def _knows_of_the_code(context: Context) -> bool:
+    """Say whether a person was told on this device of the recovery code that waits, and has acknowledged it.
+
+    Who comes by a device can ask for a code and needs only to wait: where nobody has looked, nobody has agreed.
+    """
+    state, own = context.member.state, context.member.certified
+    if state.waiting_recovery is None or own is None:
+        return False
+    entries = await context.store.read(lambda q: q.replication.account_log(own.added + 1))
+    asked = [one for one in map(account_log.read, entries) if one.type == EntryType.RECOVERY_ROTATE]
+    told = {alarm.subject for alarm in await context.store.read(lambda q: q.replication.alarms())}
+    return bool(asked) and asked[-1].hash.hex() not in told
 
 
 async def _begin(context: Context) -> SyncState:
@@ -231,6 +253,7 @@ async def _begin(context: Context) -> SyncState:
     def work(tx: Transaction) -> SyncState:
         tx.replication.begin(context.member.account)
         tx.replication.note_erased(context.now())
+        tx.memories.name_authors(context.member.scopes.authors)
         state = tx.queries.replication.state()
         assert state is not None  # noqa: S101 - `begin` made it
         projects = dict(context.member.scopes.projects)
@@ -251,6 +274,35 @@ async def _begin(context: Context) -> SyncState:
             hint="scrubjay logout first, or give each account a home of its own (--home)",
         )
     return state
+
+
+async def _note_bounds(context: Context, teams: TeamContext) -> None:
+    """Note the bounds of what somebody outside wrote and a version that noted none took in. Once for a store."""
+    if await context.store.read(lambda q: q.meta(BOUNDS_NOTED)) is not None:
+        return
+    members: dict[tuple[str, bytes], Outsider] = {}
+    for team in teams.joined:
+        if (found := await teams.pinned(team)) is not None:
+            others = [one for one in found.state.devices.values() if one.account != context.member.account]
+            members |= {(one.id.hex(), team): outsider(teams, found, one) for one in others}
+
+    def work(tx: Transaction) -> None:
+        noted: dict[str, list[tuple[int, str, bytes]]] = {}
+        for device in tx.queries.ops.heard():
+            known = context.member.state.device_of(bytes.fromhex(device))
+            if known is not None and known.full:
+                continue
+            writes = tx.queries.ops.writes_of(device)
+            placed = tx.queries.replication.placed({entity for _, entity, _ in writes})
+            for seq, entity, data in writes:
+                scope = placed.get(entity, context.member.home)
+                by = members.get((device, scope)) if known is None else context.outsider(scope, known.id)
+                kept = None if by is None else confined(data, device=device, seq=seq, by=by)
+                if kept is not None and kept != data:
+                    noted.setdefault(device, []).append((seq, entity, kept))
+        tx.ingest.note(noted)
+
+    await context.store.write(work)
 
 
 async def _give_vectors(context: Context, tally: Tally) -> None:

@@ -11,9 +11,10 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import (
     ConflictError,
     InvalidError,
+    UnavailableError,
 )
 from scrubjay_shared.wire import Enrolment
-from scrubjay_sync.account import account_devices, limited_devices, pairing
+from scrubjay_sync.account import account_devices, limited_devices, pairing, shut_out
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.api.devices import (
     AnswerRequest,
@@ -108,7 +109,8 @@ async def device_names(client: SyncClient, _: Nothing) -> NamesResponse:
 async def answer(client: SyncClient, request: AnswerRequest) -> AnswerResponse:
     """Answer a machine that asks to be let in, so that it shows its words, and say whether it does by now."""
     session = await client.require_session()
-    asking = await pairing.answer(session.member, session.cloud, await _one_asking(session, request.ref))
+    one = await _one_asking(session, request.ref)
+    asking = await pairing.answer(session.member, session.cloud, one, anew=not request.again)
     return AnswerResponse(
         who=client.who(session), id=asking.id.hex(), device=asking.device.hex(), shows=bool(asking.reveal)
     )
@@ -158,8 +160,13 @@ async def revoke(client: SyncClient, request: RevokeRequest) -> DevicesResponse:
     if member.device not in {device, *also}:
         for one_id in (device, *also):
             # First: what it pushed after our round would count for those who pulled it, and be missing here for ever.
-            await session.cloud.account.delete_device(one_id)
-    await client.round()  # what they have pushed is then held and verified here
+            await shut_out.refuse(session.cloud, one_id)
+    try:
+        await client.round()  # what they have pushed is then held and verified here
+    except UnavailableError:
+        # Whom another device keeps out may still read the log and the lanes, and revoke: what follows does without.
+        if not await shut_out.is_refused(member, session.cloud, client.now()):
+            raise
     context = session.engine.context
     ends = {one_id: await revocation.verified_ends(context, one_id, cut=request.cut) for one_id in (device, *also)}
     await account_devices.revoke(

@@ -33,7 +33,8 @@ from scrubjay_shared.segment import Entry
 from scrubjay_shared.teams import TeamDevice
 from scrubjay_shared.wire import LaneHead
 from scrubjay_sync import packing, planning
-from scrubjay_sync.confinement import about, confined, named_by
+from scrubjay_sync.cloud.problems import said
+from scrubjay_sync.confinement import Outsider, about, confined, named_by
 from scrubjay_sync.packing import Opened, SealContext, Signer
 from scrubjay_sync.policy import SYNC
 from scrubjay_sync.teams.log import VERIFY, PinnedTeam, TeamContext
@@ -176,20 +177,27 @@ def _allowed(
     Of this person's own devices as they are; of others' no more than an agent's, under names of the team's.
     """
     own, author = device.account == context.account, device.id.hex()
+    by = outsider(context, found, device)
     kept: list[tuple[int, bytes | None, str]] = []
     for seq, data in entries:
         if data is None:
             kept.append((seq, None, ""))
             continue
-        taken = data if own else confined(data, device=author, seq=seq, scope=found.name)
+        taken = data if own else confined(data, device=author, seq=seq, by=by)
         try:
             if taken is not None and ops.decode(taken, device=author, seq=seq).type in SHARED:
                 kept.append((seq, taken, about(taken, device=author, seq=seq)))
         except CorruptError:
             continue
-    named = {one[0]: {one[2], "" if one[1] is None else named_by(one[1], device=author, seq=one[0])} for one in kept}
+    named = {seq: {one, *(() if data is None else named_by(data, device=author, seq=seq))} for seq, data, one in kept}
     where = tx.queries.replication.lives({entity for both in named.values() for entity in both}, context.member.home)
     return [one for one in kept if all(where.get(entity, found.team) == found.team for entity in named[one[0]])]
+
+
+def outsider(context: TeamContext, found: PinnedTeam, device: TeamDevice) -> Outsider:
+    """Return another member's device as somebody who writes in a team, with the projects that are bound to that."""
+    projects = context.member.scopes.projects_of(found.team)
+    return Outsider(name=found.name, id=device.account.hex()[:8], projects=projects)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -227,7 +235,9 @@ def _seal_some(context: TeamContext, tx: Transaction, found: PinnedTeam, signer:
         tx.teams.put_outbox(team, box)
         return False, 0
     placed = tx.queries.replication.placed({one.entity for one in outgoing})
-    entries = [(one.seq, one.data) for one in outgoing if placed.get(one.entity) == team]
+    bound = {one.project: one.scope for one in tx.queries.replication.bindings()}
+    away = tx.queries.ops.away(outgoing, placed, bound)
+    entries = [(one.seq, one.data) for one in outgoing if placed.get(one.entity) == team and one.seq not in away]
     root = lane_root(team, team, context.device)
     n, tip = tx.queries.teams.lanes(team).get(context.device, (0, root))
     after = box.sealed_seq
@@ -266,7 +276,7 @@ async def send(context: TeamContext, found: PinnedTeam) -> None:
                 raise from_code(
                     result.status,
                     f"the server does not take place {result.n_from} of this device's lane in team {found.name}"
-                    f" ({result.status})",
+                    f" ({said(result.status)})",
                     "nothing is lost: changes wait here. scrubjay teams list shows what you may do there",
                 )
             await context.store.write(partial(_confirm, team=team, n=result.n_to))

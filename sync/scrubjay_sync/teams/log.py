@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from scrubjay.store import Store
@@ -12,6 +13,7 @@ from scrubjay.store.transaction import Transaction
 from scrubjay_shared import teams
 from scrubjay_shared.errors import (
     BadSignatureError,
+    BrokenChainError,
     CorruptError,
     DeniedError,
     LogConflictError,
@@ -26,6 +28,7 @@ from scrubjay_shared.teams.records import TeamAppend, TeamWrap
 from scrubjay_sync.account.drafts import Draft as AccountDraft
 from scrubjay_sync.account.member import Member
 from scrubjay_sync.cloud.client import Cloud
+from scrubjay_sync.cloud.log import pages_of
 from scrubjay_sync.keys.keypairs import Entropy
 from scrubjay_sync.keys.keyring import Keyring, ScopeKeys
 from scrubjay_sync.policy import IDENTITY, TEAM_CHANGED
@@ -136,15 +139,16 @@ class TeamContext:
         return found
 
     async def fetch(self, team: bytes, start: int) -> list[bytes]:
-        """Return a team's log from an entry on, all its pages. Raises WithheldError."""
+        """Return a team's log from an entry on, all its pages. Raises WithheldError, and where it is no chain."""
         entries: list[bytes] = []
-        while True:
-            page = await self.cloud.teams.log(team, start + len(entries))
+        link: bytes | None = None
+        async for page in pages_of(partial(self.cloud.teams.log, team), start, "a team's log", hint=VERIFY):
+            for new in map(teams.read, page.entries):
+                if link is not None and new.prev != link:
+                    raise BrokenChainError("the server hands out a team's log that is no chain", hint=VERIFY)
+                link = new.hash
             entries += page.entries
-            if start + len(entries) > page.seq:
-                return entries
-            if not page.entries:
-                raise WithheldError("the server does not hand out the end of a team's log", hint=VERIFY)
+        return entries
 
     async def pin(self, team: bytes, entries: Sequence[bytes], *, elsewhere: bool = False) -> PinnedTeam:
         """Pin a team's log that this device has not read before. What is in it by then is no news.

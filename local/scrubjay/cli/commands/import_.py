@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from scrubjay import api
 from scrubjay.cli import invocation, reasons, render
+from scrubjay.cli.agreeing import agree
 from scrubjay.cli.always_loaded import always_loaded
 from scrubjay.cli.arguments import FORMATS, project, text
 from scrubjay.cli.draining import finish
 from scrubjay.cli.errors import of_os_error
 from scrubjay.cli.import_parts import Part, of_stream, parts, project_of, require_small
-from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files
+from scrubjay.cli.import_paths import READ_SUFFIXES, ImportFile, files, strange_folders
 from scrubjay.cli.output import Output
 from scrubjay.cli.reports import Failed, ImportReport
 from scrubjay.cli.totals import Totals
@@ -58,6 +59,7 @@ def configure(parser: Parser) -> None:
         "--restore", action="store_true", help="FILE is an export of your own: put its layers and trust back as well"
     )
     parser.add_argument("--dry-run", action="store_true", help="read and count, store nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask before a folder is read that is no agent's own")
     parser.add_argument("--wait", action="store_true", help="return when all is learned and embedded")
 
 
@@ -76,12 +78,12 @@ def run(line: Namespace) -> int:
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
     failed: list[Failed] = []
-    for file in found:
-        if file.reason:
-            totals.skipped[file.reason] += 1
+    totals.skipped.update(file.reason for file in found if file.reason)
     to_read = [file for file in found if not file.reason]
     if not to_read:
         raise _nothing_found(line.paths, totals)
+    if not (line.yes or line.dry_run):
+        _ask(line.paths, to_read)
     began = Millis(time.time_ns() // 1_000_000)
     with invocation.store(line, background=not line.dry_run) as store, out.progress() as bar:
         task = bar.add_task("importing", total=len(to_read))
@@ -114,6 +116,7 @@ def run(line: Namespace) -> int:
         changed=tuple(api.Skipped(reason=reason, count=count) for reason, count in totals.changed.most_common()),
         always_loaded=loaded,
         cause=totals.cause,
+        taken_back=tuple(totals.taken_back),
     )
     if len(failed) == len(to_read) and _alike(failed):
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
@@ -135,6 +138,24 @@ def _count_stored(store: Transport, totals: Totals, began: Millis) -> None:
         if cause.id == totals.cause or (totals.cause is None and cause.ts >= began):
             totals.events = max(totals.events, cause.changes.get("event", 0))
             totals.memories = max(totals.memories, cause.changes.get("write", 0))
+
+
+def _ask(given: Sequence[str], to_read: Sequence[ImportFile]) -> None:
+    """Ask before folders are read that may be anybody's, and say how many files, of which kinds, how large."""
+    strange = strange_folders(given)
+    if not strange:
+        return
+    paths = [file.path for file in to_read if file.path is not None]
+    kinds = Counter(path.suffix.lower() or "no suffix" for path in paths)
+    said = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    size = render.words.size(sum(path.stat().st_size for path in paths if path.exists()))
+    named = " and ".join(str(folder) for folder in strange)
+    files_ = render.words.counted(len(paths), "file")
+    agree(
+        f"{named} is no agent's own folder. {files_} would be read: {said}; {size}",
+        refusal="a folder that is no agent's own is read only after a yes",
+        hint="add --yes; with --dry-run nothing is stored",
+    )
 
 
 def _say_stopped(out: Output, error: BaseException, words: str) -> None:

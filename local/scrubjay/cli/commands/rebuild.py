@@ -8,6 +8,8 @@ from scrubjay import api
 from scrubjay.cli import invocation, render
 from scrubjay.cli.draining import finish
 from scrubjay.cli.output import Output
+from scrubjay.cli.salvaging import salvaged
+from scrubjay_shared.errors import CorruptError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,12 +25,14 @@ def configure(parser: Parser) -> None:
 def run(line: Namespace) -> None:
     """Derive everything again from events and ops."""
     out = Output.of(line)
-    with invocation.store(line, background=line.vectors) as store, out.progress() as bar:
-        bar.add_task("rebuilding", total=None)
-        answer: api.RebuildResponse = store.call("rebuild", api.RebuildRequest(vectors=line.vectors))
-        bar.stop()
+    try:
+        answer = _rebuilt(line, out)
+    except CorruptError:
+        # What is derived cannot even be read, or its pages not be written: then it is left, and a new file made.
+        report, answer = salvaged(line, losing=False)
+        out.remark(f"made a new file; the damaged one: {report.kept}")
         if line.vectors:
-            finish(store, out, wait=False)
+            answer = _rebuilt(line, out)
     same = "the same as before" if answer.before == answer.after else "it was damaged, and is now as its ops say"
     out.answer(
         answer,
@@ -37,3 +41,13 @@ def run(line: Namespace) -> None:
             f"{render.words.counted(answer.events, 'event')}: {same}"
         ),
     )
+
+
+def _rebuilt(line: Namespace, out: Output) -> api.RebuildResponse:
+    with invocation.store(line, background=line.vectors) as store, out.progress() as bar:
+        bar.add_task("rebuilding", total=None)
+        answer: api.RebuildResponse = store.call("rebuild", api.RebuildRequest(vectors=line.vectors))
+        bar.stop()
+        if line.vectors:
+            finish(store, out, wait=False)
+    return answer

@@ -54,7 +54,8 @@ def run(line: Namespace) -> None:
 
 def _forgotten_again(target: Path, kept: Path, out: Output) -> int | None:
     """Forget in the restored store what the old one forgot since. Returns how much, None where it cannot be read."""
-    from scrubjay.store import Store, forgotten_since  # noqa: PLC0415  # as above
+    from scrubjay.service.erasing import erase_again  # noqa: PLC0415  # as above
+    from scrubjay.store import Store, forgotten_since  # noqa: PLC0415
 
     async def work() -> int:
         store = await Store.open(target, now=lambda: Millis(time.time_ns() // 1_000_000), entropy=os.urandom)
@@ -62,7 +63,7 @@ def _forgotten_again(target: Path, kept: Path, out: Output) -> int | None:
             erasures = forgotten_since(kept, target)
             cause = store.new_cause("forget", label="restore")
             if erasures:
-                await store.write(lambda tx: tx.forget.again(erasures), cause=cause)
+                await store.write(lambda tx: erase_again(tx, erasures), cause=cause)
             gone = [one for one in erasures if one.type == ops.OpType.FORGET and ops.new_key_of(one) is None]
             return len({ops.entity_of(one) for one in gone if not ops.lifts(one)})
         finally:

@@ -22,6 +22,8 @@ WORDS = {
     "junk_heartbeat": "signs of life",
     "junk_recalled": "our own block come back",
     "junk_directive": "directives as they stand",
+    "future": "memories dated in the future",
+    "future_event": "events dated in the future",
 }
 SHOWN = 3
 """Ids beside a finding; JSON has twenty."""

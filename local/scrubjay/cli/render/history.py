@@ -107,7 +107,10 @@ def undone(answer: UndoResponse, *, dry_run: bool) -> RenderableType:
     if len(answer.kept) > SHOWN:
         parts.append(Text(f"  and {counted(len(answer.kept) - SHOWN, 'memory', 'memories')} more, changed since"))
     if answer.events:
-        parts.append(Text(f"  {counted(answer.events, 'event')} stay: what was said is only forgotten, one by one"))
+        parts.append(
+            Text(f"  {counted(answer.events, 'event')} stay: what was said is only forgotten. To see all that")
+        )
+        parts.append(Text(f"  would go: scrubjay forget --import {shortened(answer.cause)} --dry-run"))
     if answer.forgotten:
         parts.append(Text(f"  {counted(answer.forgotten, 'forgotten thing')} stay forgotten"))
     if answer.undo is not None:

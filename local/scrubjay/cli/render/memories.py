@@ -14,6 +14,7 @@ from rich.text import Text
 
 from scrubjay.api import (
     Entry,
+    ForgetAllResponse,
     ForgetResponse,
     Place,
     Source,
@@ -27,7 +28,7 @@ from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay.intervals import said_at
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Memory
+from scrubjay_shared.records import Memory, author_of
 
 TABLE_WIDTH = 90
 """Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
@@ -55,6 +56,7 @@ def entry(found: Entry) -> Text:
         ("salience", f"{memory.salience:.2f}"),
         ("confidence", f"{memory.confidence:.2f}"),
         ("trust", memory.trust.value),
+        ("written by", author_of(memory) or ""),
         ("held", _held(memory)),
         ("created", times.moment(memory.created_at)),
         ("updated", times.moment(memory.updated_at) if memory.updated_at != memory.created_at else ""),
@@ -232,21 +234,60 @@ def _remaining(refs: Sequence[str]) -> list[Text]:
 
 
 def forgotten(answer: ForgetResponse) -> Text:
-    """Return what is gone, and the copies that may still hold it."""
-    parts = [counted(len(answer.forgotten), "memory", "memories")]
+    """Return what is gone, and what may still hold it."""
+    parts = [counted(len(answer.forgotten), "memory", "memories")] if answer.forgotten or not answer.events else []
     if answer.events:
         parts.append(counted(len(answer.events), "event"))
     if answer.sources:
         parts.append(counted(answer.sources, "passage") + " blanked")
-    gone = Text("forgotten: " + ", ".join(parts), style="green")
+    is_gone = bool(answer.forgotten or answer.events)
+    lines = [Text("forgotten: " + ", ".join(parts) if is_gone else "it was forgotten already", style="green")]
+    lines += _of_copies(answer)
     if answer.remaining:
-        gone = Text("\n").join([gone, *_remaining(answer.remaining)])
-    if not answer.copies:
-        return gone
-    few = answer.copies[:COPIES]
-    more = [f"  and {len(answer.copies) - len(few):,} more beside these"] if len(answer.copies) > len(few) else []
-    told = f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words. To delete:"
-    delete = "del" if os.name == "nt" else "rm"
-    return Text("\n").join(
-        [gone, Text(told), *(Text(f"  {delete} {shlex.quote(clean(path))}") for path in few), *map(Text, more)]
+        lines += _remaining(answer.remaining)
+    if answer.copies:
+        few = answer.copies[:COPIES]
+        lines.append(
+            Text(f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words. To delete:")
+        )
+        lines += [Text(f"  {'del' if os.name == 'nt' else 'rm'} {shlex.quote(clean(path))}") for path in few]
+        if len(answer.copies) > len(few):
+            lines.append(Text(f"  and {len(answer.copies) - len(few):,} more beside these"))
+    return Text("\n").join(lines)
+
+
+def forgotten_all(answer: ForgetAllResponse) -> Text:
+    """Return what of an import, a session or a project is gone, or would go."""
+    what = f"{counted(answer.events, 'event')} of {counted(answer.sessions, 'session')}"
+    what += f" and {counted(answer.memories, 'memory', 'memories')}"
+    lines = [Text(f"{'would forget' if answer.dry_run else 'forgotten'} of {clean(answer.of)}: {what}")]
+    lines += [Text(f"  {clean(text)}", style="dim") for text in answer.examples]
+    if answer.dry_run:
+        lines.append(Text("what is forgotten never comes back, also when the same files are imported again"))
+        return Text("\n").join(lines)
+    lines += _of_copies(
+        ForgetResponse(
+            forgotten=(), blanked=answer.blanked, deleted=answer.deleted, holding=answer.holding, in_log=answer.in_log
+        )
     )
+    if answer.copies:
+        lines.append(Text(f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words"))
+    return Text("\n").join(lines)
+
+
+def _of_copies(answer: ForgetResponse) -> list[Text]:
+    """Return what became of the copies that the store makes by itself, and of its log."""
+    lines = []
+    if answer.blanked:
+        lines.append(f"blanked in {counted(answer.blanked, 'automatic copy', 'automatic copies')} too")
+    lines += [f"deleted, since it could not be blanked: {clean(path)}" for path in answer.deleted]
+    if answer.holding and answer.blanks:
+        held = counted(answer.holding, "automatic copy", "automatic copies")
+        lines.append(f"still in {held}; to blank it there too: {answer.blanks}")
+    elif answer.holding:
+        lines.append(f"{counted(answer.holding, 'automatic copy', 'automatic copies')} are still being blanked")
+    if answer.in_log:
+        lines.append(
+            "a long read (an export?) still holds the words in the log of the file; it is cut back when that ends"
+        )
+    return [Text(line) for line in lines]

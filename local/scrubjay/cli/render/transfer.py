@@ -13,7 +13,7 @@ from scrubjay.api import (
 from scrubjay.cli import reasons
 from scrubjay.cli.render.layout import dim
 from scrubjay.cli.render.words import clean, counted
-from scrubjay.cli.reports import AlwaysLoaded, ImportReport, ReconcileReport, RestoreReport
+from scrubjay.cli.reports import AlwaysLoaded, ImportReport, ReconcileReport, RestoreReport, SalvageReport
 
 
 def taken(
@@ -30,6 +30,9 @@ def taken(
     parts.extend(f"left out: {line}" for line in reasons.said(skipped))
     return " · ".join(parts)
 
+
+SHOWN = 5
+"""Of what was taken back; JSON has the first of each file."""
 
 _LOWERED = {
     "trust": "trusted as an import, whatever the file says",
@@ -51,6 +54,21 @@ def restored(report: RestoreReport) -> RenderableType:
         elif report.forgotten:
             parts.append(Text(f"forgotten after the backup was made, and not brought back: {report.forgotten:,}"))
     return Group(*parts, always_loaded(report.always_loaded))
+
+
+def salvaged(report: SalvageReport) -> RenderableType:
+    """Return what a new store was made of, what is lost, and where the damaged one is kept."""
+    parts = [Text(f"made {report.file} again of {counted(report.ops, 'op')} and {counted(report.events, 'event')}")]
+    parts[0].append(f": {counted(report.memories, 'memory', 'memories')}")
+    for table, count in sorted(report.lost.items()):
+        parts.append(Text(f"lost: {counted(count, 'row')} of table {table}"))
+    if not report.lost:
+        parts.append(Text("nothing is lost"))
+    if report.restamped:
+        parts.append(Text(f"{counted(report.restamped, 'event')} got another place in the log"))
+    if report.kept:
+        parts.append(Text(f"the damaged file: {report.kept}"))
+    return Group(*parts)
 
 
 def always_loaded(loaded: AlwaysLoaded) -> RenderableType:
@@ -78,6 +96,9 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(Text(f"{counted(report.aliases_taken, 'alias', 'aliases')} {have} not added"))
     if report.skipped:
         parts += [Text("left out:"), *(Text(f"  {clean(line)}") for line in reasons.said(report.skipped))]
+    if report.taken_back:
+        parts += [Text("of yours, taken back:"), *(dim(f"  “{clean(said)}”") for said in report.taken_back[:SHOWN])]
+        parts += [dim(f"  and {more:,} more")] if (more := len(report.taken_back) - SHOWN) > 0 else []
     parts.extend(Text(f"{each.count:,} {_LOWERED.get(each.reason, clean(each.reason))}") for each in report.changed)
     if report.changed and not report.dry_run and "scrubjay" in report.formats:
         parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))

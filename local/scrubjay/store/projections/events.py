@@ -102,7 +102,7 @@ class Events:
         if not learn:
             unlearned = checksums.numbers_summed(numbers)
             row_inserts.insert(self._context.connection, "unlearned (n, crc)", "(?, ?)", unlearned, width=2)
-        self._sessions.extend(counts, last_learned)
+        self._sessions.extend(numbers, counts, last_learned)
         self._contents.mark((count.id, count.first_at) for count in counts)
         self._memories.cover({count.id for count in counts})
 

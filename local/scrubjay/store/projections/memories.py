@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,7 +14,10 @@ from scrubjay.store.projections.names import Names
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.records import Memory, Op
+from scrubjay_shared.records import AUTHOR, Memory, Op
+
+AUTHORS = "authors"
+"""The key of the names of authors among the settings of the file."""
 
 PROJECTED_AT_ONCE = 500
 """Memories whose ops are in memory at one time during a rebuild."""
@@ -82,13 +86,31 @@ class Memories:
             "insert into claim (name, hlc, device, memory_id) values (?, ?, ?, ?)",
             [(name, hlc, device, memory_id) for name, (hlc, device), memory_id in claims],
         )
-        memories = {memory_id: memory for view in views.values() for memory_id, memory in view.memories.items()}
+        shown = (memory for view in views.values() for memory in view.memories.values())
+        memories = {memory.id: self._named_author(memory) for memory in shown}
         self._hide([memory_id for memory_id in logs if memory_id not in memories])
         renamed = self._names.decide(named | {name for name, _, _ in claims}, memories)
         self.put([replace(memory, name=renamed.pop(memory.id, None)) for memory in memories.values()])
         if renamed:
             self.put([replace(memory, name=renamed[memory.id]) for memory in self._load(renamed)])
         return len(set(conflicts) - listed)
+
+    def _named_author(self, memory: Memory) -> Memory:
+        """Return a memory with its author under the name that this account has for them."""
+        author = memory.metadata.get(AUTHOR)
+        if not isinstance(author, str):
+            return memory
+        known = json.loads(self._context.queries.meta(AUTHORS) or "{}")
+        who, _, where = author.partition("@")
+        return replace(memory, metadata={**memory.metadata, AUTHOR: f"{known.get(who, who)}@{where}"})
+
+    def name_authors(self, names: Mapping[str, str]) -> None:
+        """Show who wrote what is not this person's under these names, by the short ids of devices and accounts."""
+        said = json.dumps(names, sort_keys=True)
+        if (self._context.queries.meta(AUTHORS) or "{}") == said:
+            return
+        self._context.set_meta(AUTHORS, said)
+        self.project_again(self._context.queries.memories.authored())
 
     def project_again(self, ids: Sequence[str]) -> int:
         """Make the rows of some memories again from the log, a few at a time. Returns how many conflicts opened."""
@@ -126,6 +148,11 @@ class Memories:
             f"insert into memory (n, {rows.MEMORY_COLUMNS}) values (?, {rows.placeholders(rows.MEMORY_COLUMNS)})"
             f" on conflict (id) do update set {_assigned(rows.MEMORY_COLUMNS)}",
             [(n, *rows.memory_row(memory)) for n, memory in numbered],
+        )
+        self._run_many("delete from also_from where memory_id = ?", [(memory_id,) for memory_id in old])
+        self._run_many(
+            "insert or ignore into also_from (source_key, memory_id) values (?, ?)",
+            [(key, memory.id) for memory in memories for key in _also_from(memory)],
         )
         said_anew = {*stale, *(memory.id for memory in memories if memory.id not in old)}
         self._queue.add_memories([n for n, memory in numbered if memory.id in said_anew])
@@ -172,6 +199,7 @@ class Memories:
             return
         hidden = [(str(memory_id),) for _, memory_id in found]
         self._run_many("delete from memory where id = ?", hidden)
+        self._run_many("delete from also_from where memory_id = ?", hidden)
         self._run_many(UNEMBED, hidden)
         self._queue.drop_memories([n for n, _ in found])
         full_text.remove(self._context, [n for n, _ in found])
@@ -213,6 +241,13 @@ class Memories:
             self.project_again([str(row[0]) for row in entities[at : at + PROJECTED_AT_ONCE]])
             if not tell:  # it would be a copy of everything in memory
                 self._context.changes = Changes()
+
+
+def _also_from(memory: Memory) -> list[str]:
+    """Return the keys of the further places of imported files that say the same as a memory."""
+    also = memory.metadata.get("also_from")
+    places = [place.get("source_key") for place in also if isinstance(place, dict)] if isinstance(also, list) else []
+    return [key for key in places if isinstance(key, str)]
 
 
 def _assigned(columns: str) -> str:

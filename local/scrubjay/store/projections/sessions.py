@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from scrubjay.store import rows
 from scrubjay.store.session_counts import TITLE_CHARS, SessionCount
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared.records import EventType
 
+_TOLD = "session_id, agent, project, events, start, last"
+_TELL = "select session_id, agent, coalesce(project, ''), count(*), min(ts), max(ts) from event"
 _FIRST_AT = SessionCount._fields.index("first_at")
 
 
 class Sessions:
-    """The table `session`."""
+    """The tables `session` and `session_agent`."""
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
@@ -21,11 +23,19 @@ class Sessions:
         self._run = context.run
         self._run_many = context.run_many
 
-    def extend(self, counts: Iterable[SessionCount], last_learned: Mapping[str, int]) -> None:
+    def extend(self, numbers: Sequence[int], counts: Iterable[SessionCount], last_learned: Mapping[str, int]) -> None:
         """Count new events into their sessions: what `project` would say, without reading the old ones.
 
-        `last_learned` is the arrival number of the last of them that is to be distilled here, by session.
+        `numbers` are their arrival numbers, one after the other, and `last_learned` that of the last of them that is to
+        be distilled here, by session.
         """
+        if numbers:
+            self._run(
+                f"insert into session_agent ({_TOLD}) {_TELL} where n between ? and ? and not forgotten"
+                " group by 1, 2, 3 on conflict do update set events = events + excluded.events,"
+                " start = min(start, excluded.start), last = max(last, excluded.last)",
+                (numbers[0], numbers[-1]),
+            )
         columns = "id, agent, project, start, last, closed, title, title_at, events, last_n"
         self._run_many(
             f"insert into session ({columns}) values ({rows.placeholders(columns)})"
@@ -44,6 +54,12 @@ class Sessions:
         """Make the rows of some sessions again from all their events."""
         ids = rows.array(session_ids)
         self._run("delete from session where id in (select value from json_each(?))", (ids,))
+        self._run("delete from session_agent where session_id in (select value from json_each(?))", (ids,))
+        self._run(
+            f"insert into session_agent ({_TOLD}) {_TELL} where session_id in (select value from json_each(?))"
+            " and not forgotten group by 1, 2, 3",
+            (ids,),
+        )
         said = (
             "select {} from event t where t.session_id = e.session_id and t.type = ?4 and t.text <> ''"
             " and not t.forgotten order by t.ts, t.seq, t.id limit 1"

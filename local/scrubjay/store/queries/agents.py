@@ -48,16 +48,19 @@ class AgentQueries:
     def __init__(self, fetch: Fetch) -> None:
         self._fetch = fetch
 
-    def counts(self, chosen: EventFilter) -> list[AgentCounts]:
-        """Return what each agent contributed of some events, the one that was there last first."""
-        clause, values = chosen.clause()
+    def counts(self, project: str | None, own_session: str | None) -> list[AgentCounts]:
+        """Return what each agent contributed, the one that was there last first.
+
+        Of a project, what belongs to none counts too, and the asking session, `own_session`.
+        """
+        clause = "?1 is null and ?2 is null or project = ?1 or project = '' or session_id = ?2"
+        values = (project, own_session)
         projects: dict[str, list[str]] = {}
-        for agent, project in self._fetch(
-            f"select distinct agent, project from event where {clause} and not forgotten and project is not null"
-            " order by project",
+        for agent, one in self._fetch(
+            f"select distinct agent, project from session_agent where ({clause}) and project <> '' order by project",
             values,
         ):
-            projects.setdefault(agent, []).append(project)
+            projects.setdefault(agent, []).append(one)
         return [
             AgentCounts(
                 name=str(row[0]),
@@ -68,8 +71,8 @@ class AgentQueries:
                 last=Millis(row[4]),
             )
             for row in self._fetch(
-                "select agent, count(*), count(distinct session_id), min(ts), max(ts) from event"
-                f" where {clause} and not forgotten group by agent order by max(ts) desc, agent",
+                "select agent, sum(events), count(distinct session_id), min(start), max(last) from session_agent"
+                f" where {clause} group by agent order by max(last) desc, agent",
                 values,
             )
         ]
@@ -93,7 +96,7 @@ class AgentQueries:
             )
             for row in self._fetch(
                 f"select {DAYS[bucket]}, agent, count(*), sum(type = ?), count(distinct session_id), min(ts), max(ts)"
-                f" from event where {clause} and not forgotten and (? is null or agent = ?)"
+                f" from event indexed by event_ts where {clause} and not forgotten and (? is null or agent = ?)"
                 " group by 1, 2 order by 1, 2",
                 (prompt, *values, agent, agent),
             )

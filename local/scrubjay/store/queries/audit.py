@@ -40,6 +40,17 @@ class AuditQueries:
         )
         return [(str(row[0]), str(row[1])) for row in found], int(found[-1][2]) if len(found) == limit else None
 
+    def later(self, than: int, limit: int) -> dict[str, tuple[int, list[str]]]:
+        """Return how many current memories, and events, are dated later, with the ids of the first of each."""
+        found = {}
+        for kind, which in (
+            ("future", f"from memory m where {_CURRENT} and m.created_at > ?1"),
+            ("future_event", "from event m where not m.forgotten and m.ts > ?1"),
+        ):
+            ids = [str(row[0]) for row in self._fetch(f"select m.id {which} order by m.n limit ?2", (than, limit))]
+            found[kind] = int(self._fetch(f"select count(*) {which}", (than,))[0][0]), ids
+        return found
+
     def sessions_handed(self, limit: int) -> list[str]:
         """Return the sessions that were handed something, the last first."""
         found = self._fetch("select session_id from handed group by 1 order by max(at) desc limit ?", (limit,))

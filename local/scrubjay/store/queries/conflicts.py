@@ -120,8 +120,9 @@ class ConflictQueries:
         Newest first. Where one of the two was replaced or archived since, nothing is left to decide.
         """
         found = self._fetch(
-            "select m.id, o.id from memory m, json_each(m.metadata, '$.' || ?1) e join memory o on o.id = e.value"
-            " where m.metadata like '%\"' || ?1 || '\"%' and json_type(m.metadata, '$.' || ?1) = 'array'"
+            "select m.id, o.id from memory m indexed by memory_doubt, json_each(m.metadata, '$.' || ?1) e"
+            " join memory o on o.id = e.value"
+            f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array'"
             " and m.superseded_by is null and m.archived_at is null and o.superseded_by is null"
             " and o.archived_at is null order by m.created_at desc, m.n desc, o.n",
             (key,),

@@ -54,6 +54,13 @@ class EventFilter:
         return " and ".join(clauses) or "1", values
 
 
+FEW = 5_000
+"""Events of a project up to which their sessions are read and put in order, instead of all events in theirs."""
+
+_OF_PROJECT = "project = ? or project = '' or session_id = ?"
+"""Of `session_agent`: what `EventFilter` says of events where a project or an asking session is given."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnd:
     """How far a session has come: how many events wait to be distilled, and the time and type of the last of all."""
@@ -151,13 +158,23 @@ class EventQueries:
         It ends after `limit` events, or before their texts have more than `chars` characters; it has at least one.
         """
         clause, values = chosen.clause()
+        table = "event"
+        if (chosen.project is not None or chosen.own_session is not None) and chosen.session_id is None:
+            given = (chosen.project, chosen.own_session)
+            [(few,)] = self._fetch(
+                f"select coalesce(sum(events), 0) < {FEW} from session_agent where {_OF_PROJECT}", given
+            )
+            if few:  # in the order of time one might read all events and find none
+                table = "event indexed by event_session"
+                clause += f" and session_id in (select session_id from session_agent where {_OF_PROJECT})"
+                values += given
         if after:
             clause += (
                 " and (ts, seq, id) > (?, (select seq from event where n = ?), (select id from event where n = ?))"
             )
             values += (*after, after[1])
         places = self._fetch(
-            f"select ts, n, length(text) from event where {clause} and not forgotten order by ts, seq, id limit ?",
+            f"select ts, n, length(text) from {table} where {clause} and not forgotten order by ts, seq, id limit ?",
             (*values, limit + 1),
         )
         shown = within(places, limit, chars)
@@ -209,6 +226,15 @@ class EventQueries:
             (session_id, len(prefix), prefix),
         )
         return [(rows.event_of(row[:-1]), bool(row[-1])) for row in found]
+
+    def answers_told(self, session_id: str, prefix: str) -> list[Event]:
+        """Return what agents said in a session, of what has keys that begin so, as it was stored."""
+        found = self._fetch(
+            f"select {rows.EVENT_COLUMNS} from event where session_id = ? and type = ? and substr(dedupe_key, 1, ?) = ?"
+            " and not forgotten order by n",
+            (session_id, EventType.ASSISTANT_MESSAGE.value, len(prefix), prefix),
+        )
+        return [rows.event_of(row) for row in found]
 
     def ends_of_undistilled(self) -> list[SessionEnd]:
         """Return how the sessions end that have events to distil, oldest first."""

@@ -178,18 +178,14 @@ class MemoryQueries:
             )
         ]
 
-    def like(self, fts_query: str, limit: int, *, chars: int) -> list[Memory]:
-        """Return the memories that share most words with a query in FTS5 syntax (`text.fts_query`), best first.
-
-        A memory of more than `chars` characters is left out.
-        """
+    def short(self, ids: Sequence[str], *, chars: int) -> dict[str, Memory]:
+        """Return those of some memories that are not put away and have at most `chars` characters, by id."""
         found = self._fetch(
-            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null"
-            " from memory_fts f join memory m on m.n = f.rowid"
-            " where memory_fts match ? and length(m.content) <= ? order by bm25(memory_fts), m.n limit ?",
-            (fts_query, chars, limit),
+            f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null from memory m"
+            " where m.id in (select value from json_each(?)) and m.archived_at is null and length(m.content) <= ?",
+            (rows.array(ids), chars),
         )
-        return [rows.memory_of(row) for row in found]
+        return {row[0]: rows.memory_of(row) for row in found}
 
     def of_resource(self, project: str) -> list[str]:
         """Return the memories that belong to a project."""
@@ -198,6 +194,10 @@ class MemoryQueries:
             for row in self._fetch("select id from memory where scope = 'project' and resource_id = ?", (project,))
         ]
 
+    def authored(self) -> list[str]:
+        """Return the ids of memories that somebody wrote who is not the store's person or their agent."""
+        return [str(row[0]) for row in self._fetch(f"select m.id from memory m where {rows.AUTHORED_M}")]
+
     def from_sources(self, source_keys: Sequence[str]) -> list[Memory]:
         """Return the memories that came from some places of imported files."""
         keys = rows.array(source_keys)
@@ -205,11 +205,11 @@ class MemoryQueries:
         found = self._fetch(
             f"{select} where json_extract(m.metadata, '$.source_key') in (select value from json_each(?))", (keys,)
         )
-        # A place that is the first of no memory may be one of several of one: few are, and no index holds these.
+        # A place that is the first of no memory may be one of several of one.
         if len(found) < len(source_keys):
             found += self._fetch(
-                f"{select}, json_each(m.metadata, '$.also_from') also where m.metadata like '%\"also_from\"%'"
-                " and json_extract(also.value, '$.source_key') in (select value from json_each(?))",
+                f"{select} where m.id in (select memory_id from also_from"
+                " where source_key in (select value from json_each(?)))",
                 (keys,),
             )
         return list({row[0]: rows.memory_of(row) for row in found}.values())

@@ -11,6 +11,7 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc
 from scrubjay_shared.ops import Field, OpType
+from scrubjay_shared.ops.schema import FIELDS
 from scrubjay_shared.records import Op, Scope
 
 _ENDS = (
@@ -230,6 +231,29 @@ class OpLogQueries:
             found.append(Outgoing(seq, op_type, about, data, row[4] if is_event else projects[about]))
         return found
 
+    def away(
+        self, outgoing: Sequence[Outgoing], placed: Mapping[str, bytes], bound: Mapping[str, bytes]
+    ) -> frozenset[int]:
+        """Return the places of ops about memories that showed, when these were written, where they do not live.
+
+        That is in no project that is `bound` to the scope in which they are `placed`. A forget says nothing of a place.
+        What moves a memory away, without a word, goes where it was: those there learn that it left.
+        """
+        own = [one for one in outgoing if one.entity in placed and one.type not in _ERASING and one.data is not None]
+        logs = self.of_entities({one.entity for one in own})
+        roaming = {entity for entity, log in logs.items() if not _stays(log, placed[entity], bound)}
+        found: set[int] = set()
+        for one in own:
+            if one.entity in roaming:
+                new = ops.decode(one.data or b"", device="", seq=one.seq)
+                is_mute = new.type == OpType.MEMORY and not ops.WORDS & new.body[FIELDS].keys()
+                upto = new.hlc - is_mute
+                then = ops.view(ops.fold(op for op in logs[one.entity] if op.hlc <= upto)).memories.get(one.entity)
+                project = None if then is None or then.scope is not Scope.PROJECT else then.resource_id
+                if then is not None and (project is None or bound.get(project) != placed[one.entity]):
+                    found.add(one.seq)
+        return frozenset(found)
+
     def _project_of(self, memory_id: str) -> str | None:
         """Return the project that a memory was first written for."""
         state = ops.fold(self.whole([memory_id]).get(memory_id, ()))
@@ -251,6 +275,20 @@ class OpLogQueries:
         rows = self._fetch("select device, min(seq) from op where entity = ? group by device", (entity,))
         return int(rows[0][1]) if len(rows) == 1 and rows[0][0] == device else None
 
+    def writes_of(self, device: str) -> list[tuple[int, str, bytes]]:
+        """Return the writes to memories of a device that were not erased: (seq, entity, op)."""
+        return [
+            (int(seq), str(entity), bytes(body))
+            for seq, entity, body in self._fetch(
+                "select seq, entity, body from op where device = ? and type = ? and body is not null order by seq",
+                (device, int(OpType.MEMORY)),
+            )
+        ]
+
+    def heard(self) -> list[str]:
+        """Return the devices of which ops were received."""
+        return sorted(self._received())
+
     def writers(self, entity: str) -> set[str]:
         """Return the devices that wrote of an entity."""
         return {str(row[0]) for row in self._fetch("select distinct device from op where entity = ?", (entity,))}
@@ -271,3 +309,11 @@ class OpLogQueries:
             Quarantined(device=str(device), seq=int(seq), why=str(why))
             for device, seq, why in self._fetch("select device, seq, why from parked order by device, seq")
         ]
+
+
+def _stays(log: Sequence[Op], scope: bytes, bound: Mapping[str, bytes]) -> bool:
+    """Whether no write to a memory ever put it anywhere but into projects that are bound to a scope."""
+    said = [op.body[FIELDS] for op in log if op.type == OpType.MEMORY]
+    scopes = {fields[Field.SCOPE] for fields in said if Field.SCOPE in fields}
+    projects = {fields[Field.RESOURCE_ID] for fields in said if Field.RESOURCE_ID in fields}
+    return scopes == {Scope.PROJECT.value} and all(bound.get(project) == scope for project in projects)

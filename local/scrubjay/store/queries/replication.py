@@ -12,10 +12,16 @@ import msgspec
 
 from scrubjay.store.replication_state import Alarm, Binding, Lane, Sealed, SyncState
 from scrubjay.store.sqlite import Fetch
+from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.ops import Field, OpType
+
+_EDITS = frozenset({OpType.MEMORY, OpType.CLAIM, OpType.UNCLAIM, OpType.COUNT, OpType.GRIP})
+"""What is written of a memory that is there."""
 
 LEFT = "account_left"
 LEFT_DEVICES = "account_left_devices"
+REFUSALS_TOLD = "refusals_told"
 STATE = (
     "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error,"
     " snapshot, snapshot_maker"
@@ -122,7 +128,11 @@ class ReplicationQueries:
         )
 
     def lives(self, entities: Iterable[str], home: bytes) -> dict[str, bytes]:
-        """Return the scopes of those of some entities that this store knows; a grip lives where its memory does."""
+        """Return the scopes of those of some entities that this store knows; a grip lives where its memory does.
+
+        A memory of which edits are here and nothing that made it may live anywhere: an edit comes by the home scope,
+        too, where it is about another project than those of the scope in which the memory lives.
+        """
         wanted = msgspec.json.encode(list(entities)).decode()
         known = {
             str(entity): str(owner)
@@ -133,7 +143,21 @@ class ReplicationQueries:
             )
         }
         placed = self.placed(set(known.values()))
-        return {entity: placed.get(owner, home) for entity, owner in known.items()}
+        edited = self._edited_only(set(known.values()) - placed.keys())
+        return {entity: placed.get(owner, home) for entity, owner in known.items() if owner not in edited}
+
+    def _edited_only(self, memories: Iterable[str]) -> set[str]:
+        """Return which of some things are memories that no op here makes, forgets, or says when they were made."""
+        made: dict[str, bool] = {}
+        for entity, kind, device, seq, body in self._fetch(
+            "select entity, type, device, seq, body from op where entity in (select value from json_each(?))",
+            (msgspec.json.encode(sorted(memories)).decode(),),
+        ):
+            is_write = kind == OpType.MEMORY and body is not None
+            says = ops.fields_of(ops.decode(body, device=device, seq=seq)) if is_write else ()
+            makes = Field.CREATED_AT in says or kind not in _EDITS
+            made[entity] = made.get(entity, False) or makes
+        return {entity for entity, is_made in made.items() if not is_made}
 
     def erased(self, device: bytes) -> dict[int, int]:
         """Return the ops of a device whose content was erased after they may have been sent: when, by place."""
@@ -162,6 +186,11 @@ class ReplicationQueries:
         """Say whether a round has ended well since this device came into its account."""
         state = self.state()
         return state is not None and state.round_at is not None
+
+    def refusals_told(self) -> int:
+        """Return up to when refusals of devices have ended that the person was told of, 0 before the first."""
+        found = self._fetch("select value from meta where key = ?", (REFUSALS_TOLD,))
+        return int(found[0][0]) if found else 0
 
     def alarms(self) -> list[Alarm]:
         """Return the alarms that nobody has acknowledged, oldest first."""

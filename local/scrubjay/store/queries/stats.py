@@ -52,9 +52,9 @@ class StatsQueries:
         """Return how many of each there are."""
         names = {
             "memories": f"select count(*) from memory where {rows.LISTED}",
-            "identity_keys": "select count(*) from memory where layer = 'identity'",
-            "active_keys": "select count(*) from memory where layer = 'active'",
-            "events": "select count(*) from event where not forgotten",
+            "identity_keys": "select count(*) from memory where layer = 'identity' and layer <> 'archive'",
+            "active_keys": "select count(*) from memory where layer = 'active' and layer <> 'archive'",
+            "events": "select coalesce(sum(events), 0) from session",
             "sessions": "select count(*) from session",
             "aliases": "select count(*) from name where not canonical",
             "grips": "select count(*) from grip where memory_id in (select id from memory)",
@@ -81,11 +81,19 @@ class StatsQueries:
 
     def projects(self) -> set[str]:
         """Return the projects that events or memories belong to."""
-        found = self._fetch(
-            "select project from session where project is not null"
-            " union select resource_id from memory where scope = 'project' and resource_id is not null"
-        )
-        return {str(row[0]) for row in found}
+        return {
+            str(row[0])
+            for column, table in (
+                ("project", "session where project is not null"),
+                ("resource_id", "memory where scope = 'project' and resource_id is not null"),
+            )
+            for row in self._fetch(
+                # From one to the next by the index: there are many sessions and memories to a project.
+                f"with recursive one (name) as (select min({column}) from {table} union all"
+                f" select (select min({column}) from {table} and {column} > one.name) from one where one.name not null)"
+                " select name from one where name not null"
+            )
+        }
 
     def jobs(self) -> dict[str, JobStatistics]:
         """Return how each job that ever ran, or was paused, has gone."""

@@ -7,15 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrubjay.store import rows
+from scrubjay.store.causes import KEEPING_COPIES
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.clock import Hlc, Millis, millis_of
+from scrubjay_shared.ops import OpType
+from scrubjay_shared.records import Op
 
 UNSWEPT = "unswept"
 """The meta key of up to where the store was compared with what other devices forgot: [memory, event] by arrival."""
 
 _NOT_OF_TEAMS = "id not in (select entity from placed where scope in (select team from team_log))"
 """Of memories: what others of a team may have written is not forgotten because the same words were."""
+
+
+_KIND = "substr(coalesce(c.id, ''), 1, instr(coalesce(c.id, ''), ':') - 1)"
+_KEEPING = rows.array(sorted(KEEPING_COPIES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +68,27 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """Memories and passages of events that say what was forgotten, up to some arrival numbers."""
+class Whole:
+    """All that an import, a session or a project brought: events in their order, and memories."""
 
-    upto: tuple[int, int]
+    events: tuple[str, ...]
+    memories: tuple[str, ...]
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """Memories and passages of events that say what was forgotten.
+
+    They are those up to some arrival numbers; None for a part of them.
+    """
+
+    upto: tuple[int, int] | None
     memories: tuple[str, ...]
     passages: Mapping[str, Sequence[tuple[int, int]]]
     ended: bool
+    words_of: Mapping[str, Sequence[str]]
+    """Of each of these memories and events, whose words it says: the ids of what was forgotten."""
 
 
 class TombstoneQueries:
@@ -79,6 +100,38 @@ class TombstoneQueries:
     def keys(self) -> dict[str, bytes]:
         """Return the keys of digests by id, the smallest id first."""
         return {str(one): bytes(key) for one, key in self._fetch("select id, key from tombstone_key order by id")}
+
+    def erasures(self, about: Iterable[str] = (), *, alone: bool = False) -> list[Op]:
+        """Return the ops that erased what the copies beside the store are not to hold either, in their order.
+
+        These are all but an agent's, a person's for once, and those of others of a team; and whoever wrote them, those
+        by which some memories or events were forgotten, with all that went with these. `alone`: only the latter.
+        """
+        wanted = rows.array(sorted(set(about)))
+        found = self._fetch(
+            "with asked (n) as (select distinct cause from op indexed by op_erases where type in (3, 8)"
+            "  and cause is not null and entity in (select value from json_each(?1)))"
+            " select o.device, o.seq, o.body from op o indexed by op_erases left join cause c on c.n = o.cause"
+            " where o.type in (3, 8) and o.body is not null"
+            " and (o.cause in (select n from asked) or o.entity in (select value from json_each(?1)) or (not ?3"
+            f"  and {_KIND} not in (select value from json_each(?2))"
+            "  and (o.device = (select value from meta where key = 'device') or o.entity not in"
+            "   (select entity from placed where scope in (select team from team_log)))))"
+            " order by o.hlc, o.device, o.seq",
+            (wanted, _KEEPING, alone),
+        )
+        return [ops.decode(bytes(body), device=device, seq=seq) for device, seq, body in found]
+
+    def left_to_person(self, entities: Iterable[str]) -> set[str]:
+        """Return which of some forgotten things nobody forgot but those who leave the copies to the person."""
+        found = self._fetch(
+            "select o.entity from op o indexed by op_erases left join cause c on c.n = o.cause"
+            f" where o.type in (3, 8) and o.type = {int(OpType.FORGET)}"
+            " and o.entity in (select value from json_each(?))"
+            f" group by o.entity having min({_KIND} in (select value from json_each(?)))",
+            (rows.array(sorted(set(entities))), _KEEPING),
+        )
+        return {str(row[0]) for row in found}
 
     def any_words(self) -> bool:
         """Say whether any words are refused."""
@@ -99,15 +152,19 @@ class TombstoneQueries:
 
     def passages(self, said: Statement, *, at: Millis | None = None) -> list[tuple[int, int]]:
         """Return where the sentences of a text stand that were forgotten. With `at`, only those forgotten since."""
+        return list(self._said(said, at=at))
+
+    def _said(self, said: Statement, *, at: Millis | None = None) -> dict[tuple[int, int], list[str]]:
+        """Return where those sentences stand, and of what they are the words, as `passages` does."""
         if not self.any_words():
-            return []
+            return {}
         spans = list(tombstones.sentences(said.text[:MAX_SEARCHED_CHARS]))
         found = self._known([(tombstones.forms(said.text[start:end]), said.project) for start, end in spans])
-        return [
-            span
+        since = {
+            span: [entity for entity, when in forgotten.items() if at is None or at <= when]
             for span, forgotten in zip(spans, found, strict=True)
-            if any(at is None or at <= when for when in forgotten.values())
-        ]
+        }
+        return {span: entities for span, entities in since.items() if entities}
 
     def left_of(self, said: Sequence[Statement]) -> list[str | None]:
         """Return what may be stored of each text: all of it, or without the sentences that were forgotten.
@@ -141,13 +198,54 @@ class TombstoneQueries:
             )
         ]
 
+    def whole_of(self, *, cause: int | None, session_id: str | None, project: str | None) -> Whole:
+        """Return what belongs to an import, by the number of its cause, to a session or to a project.
+
+        Memories are those that it made or that are of it alone, and those read from nothing but these events.
+        """
+        chosen, value = next(
+            (sql, value)
+            for sql, value in (
+                (f"id in (select entity from op where cause = ? and type = {int(OpType.EVENT)})", cause),
+                ("session_id = ?", session_id),
+                ("project = ?", project),
+            )
+            if value is not None
+        )
+        events = self._fetch(f"select id, session_id from event where not forgotten and {chosen} order by n", (value,))
+        ids = rows.array(str(row[0]) for row in events)
+        own = (
+            self._fetch(
+                "select distinct o.entity from op o join memory m on m.id = o.entity where o.cause = ? and o.type = ?"
+                " and not exists (select 1 from op p where p.entity = o.entity and p.type = o.type and p.hlc < o.hlc"
+                "  and coalesce(p.cause, 0) <> o.cause)",
+                (cause, int(OpType.MEMORY)),
+            )
+            if cause is not None
+            else self._fetch(
+                "select id from memory where scope = ? and resource_id = ?",
+                ("session", session_id) if session_id is not None else ("project", project),
+            )
+        )
+        learned = self._fetch(
+            "select distinct g.memory_id from grip g join memory m on m.id = g.memory_id and m.kind = 'observation'"
+            " where g.event_id_start in (select value from json_each(?1)) and not exists (select 1 from grip h"
+            "  where h.memory_id = g.memory_id and h.event_id_start not in (select value from json_each(?1)))",
+            (ids,),
+        )
+        return Whole(
+            events=tuple(str(row[0]) for row in events),
+            memories=tuple(dict.fromkeys(str(row[0]) for row in (*own, *learned))),
+            sessions=len({row[1] for row in events}),
+        )
+
     def forgets(self, entity: str | None, limit: int) -> list[Forget]:
         """Return what was forgotten last, or the one with an id; grips, which go with memories, are not among it."""
         chosen = "" if entity is None else " and o.entity = ?"
         found = self._fetch(
             "select o.entity, o.device, o.seq, o.hlc, t.lifted, exists (select 1 from event e where e.id = o.entity),"
             " exists (select 1 from tombstone_words w where w.entity = o.entity), coalesce(h.times, 0), h.last"
-            " from op o join tombstone t on t.id = o.entity and t.hlc = o.hlc"
+            " from tombstone t cross join op o on o.entity = t.id and o.hlc = t.hlc"  # each op by its entity
             " left join tombstone_hit h on h.entity = o.entity"
             " where o.type = 3 and o.entity not in (select id from tombstone_key)"
             f" and exists (select 1 from op p where p.entity = o.entity and p.type in (1, 2)){chosen}"
@@ -235,20 +333,24 @@ class TombstoneQueries:
             (event, latest, limit),
         )
         refused = self.refusing([Statement(text=text, project=project) for _, _, text, project, _ in memories])
-        passages = {
-            str(event_id): spans
-            for _, event_id, text, project, ts in events
-            if (spans := self.passages(Statement(text=text, project=project), at=Millis(ts)))
+        of = {
+            str(memory_id): list(forgotten)
+            for (_, memory_id, _, _, by_hand), forgotten in zip(memories, refused, strict=True)
+            if any(by_hand <= at for at in forgotten.values())
         }
+        gone = tuple(of)
+        passages: dict[str, list[tuple[int, int]]] = {}
+        for _, event_id, text, project, ts in events:
+            said = self._said(Statement(text=text, project=project), at=Millis(ts))
+            if said:
+                passages[str(event_id)] = list(said)
+                of[str(event_id)] = list(dict.fromkeys(entity for found in said.values() for entity in found))
         return Sweep(
             upto=(memories[-1][0] if memories else memory, events[-1][0] if events else event),
-            memories=tuple(
-                str(memory_id)
-                for (_, memory_id, _, _, by_hand), forgotten in zip(memories, refused, strict=True)
-                if any(by_hand <= at for at in forgotten.values())
-            ),
+            memories=gone,
             passages=passages,
             ended=len(memories) < limit and len(events) < limit,
+            words_of=of,
         )
 
     def _known(self, wanted: Sequence[tuple[Iterable[str], str | None]]) -> list[dict[str, Millis]]:

@@ -51,6 +51,10 @@ class MemoryWrites:
         self._memories = memories
         self._superseded = superseded
 
+    def name_authors(self, names: Mapping[str, str]) -> None:
+        """Show who wrote what is not this person's under these names, by the short ids of devices and accounts."""
+        self._memories.name_authors(names)
+
     def write(self, writes: Sequence[MemoryWrite]) -> None:
         """Write some registers of some memories (making those that are new), anchor them, and claim names for them.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scrubjay.store import tables
-from scrubjay.store.queries.replication import LANE, LEFT, LEFT_DEVICES, SEALED
+from scrubjay.store.queries.replication import LANE, LEFT, LEFT_DEVICES, REFUSALS_TOLD, SEALED
 from scrubjay.store.replication_state import KEPT_LINKS, Lane, Sealed
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared.clock import Millis
@@ -42,6 +42,7 @@ class ReplicationWrites:
             )
             self._context.set_meta(LEFT, "" if split else state.account.hex())
             self._context.set_meta(LEFT_DEVICES, json.dumps(list(devices)))
+        self.tell_refusals(0)
         for table in tables.OF_REPLICATION:
             self._run(f"delete from {table}")
 
@@ -185,6 +186,10 @@ class ReplicationWrites:
                 (self._context.now, code, subject, message, hint),
             )
         return not known
+
+    def tell_refusals(self, until: int) -> None:
+        """Note that the person was told of all refusals of devices that end by a time, the server's."""
+        self._context.set_meta(REFUSALS_TOLD, str(until))
 
     def acknowledge(self, ids: Iterable[int] | None = None) -> None:
         """Let go of some alarms, or of all."""

@@ -12,6 +12,7 @@ from scrubjay.api.cost import COST_BY, COST_DAY
 from scrubjay.ingest.intake import MAX_PROJECT_CHARS
 from scrubjay.policy import MemoryPolicy
 from scrubjay_shared.clock import DAY_MINUTES, MAX_EVENT_MILLIS, MAX_MILLIS
+from scrubjay_shared.records import Kind
 
 Keywords = dict[str, Any]
 
@@ -56,6 +57,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "name": name,
             "aliases": {"items": {"type": "string"} | name},
             "salience": share,
+            "kind": {"not": {"const": Kind.OBSERVATION.value}},  # that is read from what was said, and added by nobody
             "valid_from": time,
             "valid_to": time,
             "created_at": time,

@@ -43,6 +43,7 @@ ROUTES: tuple[Route, ...] = (
     Route("update", "PATCH", "/v1/memories/{ref}"),
     Route("supersede", "POST", "/v1/memories/{ref}/supersede"),
     Route("forget", "DELETE", "/v1/memories/{ref}"),
+    Route("forget_all", "POST", "/v1/forget"),
     Route("forgets", "GET", "/v1/forgets"),
     Route("rename", "POST", "/v1/memories/{ref}/rename"),
     Route("alias", "POST", "/v1/memories/{ref}/aliases"),

@@ -13,7 +13,7 @@ from scrubjay.dates import find_dates
 from scrubjay.intervals import happened
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Memory, ReviewState, review_state
+from scrubjay_shared.records import Memory, ReviewState, author_of, review_state
 from scrubjay_shared.text import estimate_tokens
 
 MEMORY_ID = "m_"
@@ -126,6 +126,7 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
         about.append("this project")
     if is_memory and found.trust in DOUBTED:
         about.append(DOUBTED[found.trust])
+    about += [f"by {found.author}"] if found.author is not None else []
     about += _reviewed(found.review)
     said_at = found.ts if found.read_from else None
     if found.valid_to is not None and not happened(found.valid_from, found.valid_to, said_at):
@@ -175,7 +176,7 @@ def _about(found: api.WhyResponse, utc_offset: int) -> str:
         entry.scope.value,
         f"{origin.how} {day(origin.ts, utc_offset)}",
     ]
-    agent = entry.metadata.get("agent")
+    agent = author_of(entry) or entry.metadata.get("agent")
     if isinstance(agent, str) and agent:
         about.append(f"by {agent}")
     about.append(DOUBTED.get(entry.trust.value, "the person's words"))

@@ -18,7 +18,7 @@ from msgspec import Meta
 from scrubjay import api
 from scrubjay.transports.mcp.stored import with_metadata
 from scrubjay.transports.mcp.tools import Arguments, Tool, ToolContext, Toolset
-from scrubjay.transports.mcp.writing_tools import drafted
+from scrubjay.transports.mcp.writing_tools import drafted, still_in_copies
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.records import Kind, Memory, MemoryType
 
@@ -215,9 +215,8 @@ async def _delete(context: ToolContext, path: str) -> str:
     gone = [file for name, file in files.items() if name == path or name.startswith(f"{path}/")]
     if not gone:
         raise missing(path)
-    for file in gone:
-        await context.operation("forget", api.ForgetRequest(ref=file.memory.id, for_good=False))
-    return f"Successfully deleted {path}"
+    done = [await context.operation("forget", api.ForgetRequest(ref=file.memory.id, for_good=False)) for file in gone]
+    return f"Successfully deleted {path}{still_in_copies(done)}"
 
 
 async def _rename(context: ToolContext, old: str, new: str) -> str:

@@ -8,6 +8,7 @@ from scrubjay import api
 from scrubjay.transports.mcp import reading_tools, writing_tools
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Arguments, Tool, ToolContext, Toolset
+from scrubjay.transports.mcp.writing_tools import still_in_copies
 from scrubjay_shared.records import MemoryType, Scope
 
 
@@ -45,8 +46,8 @@ class Remove(Arguments, frozen=True):
 
 async def remove(context: ToolContext, asked: Remove) -> str:
     """Erase a memory. Raises NotFoundError where there is none."""
-    await context.operation("forget", api.ForgetRequest(ref=bare(asked.id)))
-    return f"removed {asked.id}"
+    done: api.ForgetResponse = await context.operation("forget", api.ForgetRequest(ref=bare(asked.id)))
+    return f"removed {asked.id}{still_in_copies([done])}"
 
 
 class Observe(Arguments, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 from scrubjay import api
 from scrubjay.transports.mcp.stored import with_metadata
 from scrubjay.transports.mcp.tools import Answer, Arguments, Tool, ToolContext, Toolset
-from scrubjay.transports.mcp.writing_tools import drafted
+from scrubjay.transports.mcp.writing_tools import drafted, still_in_copies
 from scrubjay_shared.errors import NotFoundError
 from scrubjay_shared.records import Json, Memory, MemoryType
 
@@ -224,9 +224,10 @@ def _refs(node: Node) -> list[str]:
 
 
 async def _forget(context: ToolContext, refs: Iterable[str], what: str) -> Answer:
-    for ref in dict.fromkeys(refs):
-        await context.operation("forget", api.ForgetRequest(ref=ref, for_good=False))
-    message = f"{what} deleted successfully"
+    done = [
+        await context.operation("forget", api.ForgetRequest(ref=ref, for_good=False)) for ref in dict.fromkeys(refs)
+    ]
+    message = f"{what} deleted successfully{still_in_copies(done)}"
     return Answer(text=message, structured={"success": True, "message": message})
 
 

@@ -5,6 +5,7 @@ What an agent may, the operations decide: they are called as that agent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -121,4 +122,14 @@ async def forget(context: ToolContext, asked: Forget) -> str:
         return f"{asked.id[:60]} is not remembered: nothing to forget"
     gone = [f"m_{ref}" for ref in done.forgotten] + [f"e_{ref}" for ref in done.events]
     left = f"; {len(done.copies)} backups may still hold it: the person deletes those" if done.copies else ""
-    return f"erased {', '.join(gone)} and {done.sources} source passages{left}"
+    return f"erased {', '.join(gone)} and {done.sources} source passages{left}{still_in_copies([done])}"
+
+
+def still_in_copies(done: Sequence[api.ForgetResponse]) -> str:
+    """Return what an agent is told of copies that still hold what it forgot; nothing where there are none."""
+    blanks = [one.blanks for one in done if one.holding]
+    if not blanks:
+        return ""
+    more = f" (and {len(blanks) - 1} more like it)" if len(blanks) > 1 else ""
+    holding = max(one.holding for one in done)
+    return f"; {holding} automatic copies still hold it: the person blanks those with `{blanks[0]}`{more}"
