@@ -26,9 +26,9 @@ if TYPE_CHECKING:
         scratch_folder,
         take_over,
     )
-    from scrubjay.store.forgotten_since import forgotten_since
     from scrubjay.store.held_copies import copied, held_in, still_held_in, superfluous
     from scrubjay.store.index_file import drop_index, save_index, saved_index
+    from scrubjay.store.later_forgets import forgotten_since
     from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
     from scrubjay.store.op_ingest import Received
     from scrubjay.store.perturbation import Depth, Perturbation, perturb
@@ -107,7 +107,7 @@ _PLACES = {
     "copies": ("scrubjay.store.file", "copies"),
     "drop_index": ("scrubjay.store.index_file", "drop_index"),
     "find_damage": ("scrubjay.store.damage", "find"),
-    "forgotten_since": ("scrubjay.store.forgotten_since", "forgotten_since"),
+    "forgotten_since": ("scrubjay.store.later_forgets", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
     "half_made": ("scrubjay.store.file", "half_made"),
     "held_in": ("scrubjay.store.held_copies", "held_in"),

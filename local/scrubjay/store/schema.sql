@@ -647,6 +647,8 @@ CREATE INDEX memory_listed on memory (type, kind, layer, archived_at)
 
 CREATE INDEX memory_of_project on memory (resource_id) where scope = 'project' and resource_id is not null;
 
+CREATE INDEX memory_of_session on memory (resource_id) where scope = 'session' and resource_id is not null;
+
 CREATE INDEX memory_review on memory (created_at, n, review, archived_at) where review is not null;
 
 CREATE TRIGGER event_is_kept before delete on event

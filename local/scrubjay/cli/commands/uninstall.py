@@ -69,8 +69,8 @@ def _uninstalled(machine: Machine, chosen: Settings, *, dry_run: bool) -> Uninst
         if any(file.action != "keep" for file in report.files):
             hosts.append(report)
     running = control.status(chosen).daemon is not None
-    if running and not dry_run:
-        control.stop(chosen)
+    if not dry_run:
+        control.stop(chosen)  # also where none runs: a session that is open must not start one again
     return UninstallReport(
         hosts=tuple(hosts),
         failed=tuple(failed),

@@ -35,6 +35,7 @@ create index session_project on session (project) where project is not null;
 create index memory_listed on memory (type, kind, layer, archived_at)
   where layer not in ('identity', 'active') and archived_at is null;
 create index memory_of_project on memory (resource_id) where scope = 'project' and resource_id is not null;
+create index memory_of_session on memory (resource_id) where scope = 'session' and resource_id is not null;
 
 -- A page of what a person is asked comes newest first, and what was answered once is left out without being read.
 drop index memory_review;

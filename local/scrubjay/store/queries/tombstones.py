@@ -208,7 +208,7 @@ class TombstoneQueries:
             for sql, value in (
                 (f"id in (select entity from op where cause = ? and type = {int(OpType.EVENT)})", cause),
                 ("session_id = ?", session_id),
-                ("project = ?", project),
+                ("session_id in (select session_id from session_agent where project = ?1) and project = ?1", project),
             )
             if value is not None
         )
@@ -223,8 +223,9 @@ class TombstoneQueries:
             )
             if cause is not None
             else self._fetch(
-                "select id from memory where scope = ? and resource_id = ?",
-                ("session", session_id) if session_id is not None else ("project", project),
+                f"select id from memory where scope = '{'project' if session_id is None else 'session'}'"
+                " and resource_id is not null and resource_id = ?",  # each kind has an index of its own
+                (project if session_id is None else session_id,),
             )
         )
         learned = self._fetch(
