@@ -30,7 +30,7 @@ from scrubjay.store import (
     Sweep,
     Transaction,
     Whole,
-    copies,
+    kept_copies,
 )
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
@@ -149,7 +149,7 @@ class Forgetting:
         log.info("forgot all memories=%d events=%d", len(whole.memories), len(whole.events))
         in_log = not await self._leftovers.drop_traces()
         done = await self._leftovers.blank(may_delete=True, within=COPIES_SECONDS)
-        beside = await asyncio.to_thread(copies, self._store.path)
+        beside = await asyncio.to_thread(kept_copies, self._store.path)
         answer = replace(answer, in_log=in_log, copies=tuple(map(str, beside)))
         if done is None:  # a large store: it goes on
             return answer
@@ -161,7 +161,7 @@ class Forgetting:
         """Return what was forgotten with what became of it beside the tables: in the log, and in copies."""
         in_log = not await self._leftovers.drop_traces()
         answer = replace(
-            answer, in_log=in_log, copies=tuple(map(str, await asyncio.to_thread(copies, self._store.path)))
+            answer, in_log=in_log, copies=tuple(map(str, await asyncio.to_thread(kept_copies, self._store.path)))
         )
         if not _reaches_copies(caller, request):
             holding = await self._leftovers.holding([about])
