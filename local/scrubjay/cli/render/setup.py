@@ -46,7 +46,7 @@ def uninstalled(report: UninstallReport) -> Text:
             for file in host.files
             if file.action != "keep"
         ]
-    if not report.hosts:
+    if not report.hosts and not report.failed:
         parts.append(Text("nothing of scrubjay stands in any agent's files"))
     for one in report.failed:
         parts.append(Text(f"{one.path}: {clean(one.message)}", style="red"))
