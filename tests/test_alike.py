@@ -72,7 +72,7 @@ def test_what_was_put_away_and_what_is_too_long_is_not_compared_with() -> None:
 @pytest.mark.anyio
 async def test_a_statement_ends_the_one_it_replaces_among_many_that_begin_alike(opened: Opener) -> None:
     few = replace(DEFAULT, work=WorkPolicy(near_rows=40))
-    async with opened(policy=few) as service:
+    async with opened(policy=few, now=lambda: Millis(NOW + 1_000)) as service:
         for n in range(60):
             await _add(service, f"The service port{n} runs on Debian")
         old = await _add(service, "The service gateway listens on port 8080")

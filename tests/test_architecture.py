@@ -8,6 +8,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+from scrubjay import store
+
 ROOT = Path(__file__).parents[1]
 MAP = ROOT / "docs" / "architecture.md"
 PACKAGES = {
@@ -89,6 +91,14 @@ def test_no_two_modules_import_each_other_not_even_for_their_types() -> None:
         ]
 
     assert circles == []
+
+
+def test_no_name_that_the_store_lends_is_also_a_module_of_it() -> None:
+    """Python puts a module that is imported into its package: whoever asks for the name after that gets the module."""
+    folder = PACKAGES["scrubjay"] / "store"
+    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+
+    assert modules & set(store.__all__) == set()
 
 
 STARTS = {"Popen", "run", "call", "check_call", "check_output", "create_subprocess_exec"}

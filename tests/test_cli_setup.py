@@ -48,6 +48,19 @@ def test_a_dry_run_shows_the_change_and_makes_none(shell: Shell, person: Path) -
     assert not shell.home.exists()
 
 
+def test_lines_of_files_are_shown_unbroken_in_a_narrow_window(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+
+    [host] = shell.json("setup", "claude-code", "--dry-run")["hosts"]
+    diffs = [line for file in host["files"] for line in file["diff"].splitlines()]
+    before = shell.run("setup", "claude-code", "--dry-run", "--text")[1].splitlines()
+    after = shell.run("setup", "claude-code", "--text")[1]
+
+    assert [line for line in diffs if len(line) > 40]
+    assert [line for line in diffs if line.rstrip() not in before] == []
+    assert [file["path"] for file in host["files"] if file["path"] not in after] == []
+
+
 def test_set_up_told_as_such_and_removed(shell: Shell, person: Path) -> None:
     shell.json("setup", "claude-code")
     hooks = json.loads((person / ".claude/settings.json").read_bytes())["hooks"]

@@ -75,6 +75,7 @@ async def test_an_import_goes_whole_with_what_was_learned_from_it_and_nothing_el
     done = await service.call(PERSON, "forget_all", api.ForgetAllRequest(import_cause=cause))
 
     assert (done.of, done.events, done.memories, done.blanked) == (cause, 2, 2, 1)
+    assert done.examples == (), "what is gone is shown no more"
     assert await listed(service) == [OWN]
     assert SECRET not in repr(await service.call(PERSON, "events", api.EventsRequest()))
     files = [path for path in service.store.path.parent.rglob("memory.db*") if path.is_file()]

@@ -197,6 +197,14 @@ def test_a_command_line_that_means_nothing_ends_well_and_prints_nothing(
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_a_person_who_asks_the_hook_for_help_is_told_whose_it_is_and_nothing_is_counted(away: Home) -> None:
+    done = away.hook("--help", payload=b"")
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"scrubjay setup" in done.stdout
+    assert not (away.data / "hook_error").exists()
+
+
 def test_the_form_that_hands_over_prints_the_hosts_json_and_stores_the_event(running: Home) -> None:
     running.hook("claude-code", "UserPromptSubmit", prompt("earlier", "We decided to use pnpm for the web shop."))
     running.ask("POST", "/v1/settle", {"timeout_ms": 60_000})

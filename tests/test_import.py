@@ -688,6 +688,20 @@ def test_forget_names_the_copies_that_may_still_hold_the_words(shell: Shell) -> 
     assert answer["copies"] == [copy, kept]
 
 
+def test_forgetting_a_whole_project_names_the_copies_too_and_shows_its_words_before_alone(shell: Shell) -> None:
+    words = f"We chose {'the long way around the harbour ' * 5}"
+    shell.json("add", words, "--project", "/harbour")
+    copy = shell.json("backup")["path"]
+
+    _, preview, _ = shell.run("forget", "--project", "/harbour", "--dry-run", "--text")
+    _, done, _ = shell.run("forget", "--project", "/harbour", "--yes", "--text")
+
+    assert f"{words[:40]}" in preview
+    assert [line for line in preview.splitlines() if line.endswith("…")]
+    assert f"  rm {copy}\n" in done
+    assert words[:40] not in done
+
+
 def test_forget_says_nothing_of_copies_where_there_are_none(shell: Shell) -> None:
     shell.json("add", "We chose SQLite", "--name", "database")
 

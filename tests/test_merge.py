@@ -1148,7 +1148,6 @@ async def test_a_forget_of_another_device_leaves_no_byte_in_any_file(opened: Ope
     async with opened() as service:
         await received(service, log)
         (store_path.parent / "memory.db.index").write_bytes(b"a copy with quvexzoldrun")
-        (store_path.parent / "memory.db.v1.bak").write_bytes(b"a copy with quvexzoldrun")
         assert holders()
 
         result = await received(service, forgets)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scrubjay_io import private_files
-from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, UnavailableError
 
 OF_THE_STORE = re.compile(
     r"(?:-wal|-shm|-journal|\.lock|\.pid|\.index(?:\.part)?|(?:\.restored)?(?:\.part)?"
@@ -46,12 +46,13 @@ def check(target: Path, store: Path, *, force: bool, ours: Iterable[Path] = ()) 
         )
     if path.is_dir():
         raise InvalidError(f"{target} is a folder", hint="name a file in it")
-    if not path.exists():
-        return path
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise InvalidError(f"{target} is a device or a pipe, not a file", hint="scrubjay export - writes to stdout")
-    if not force:
-        raise ConflictError(f"{target} exists already", hint="name another file; --force replaces this one")
+    if path.exists():
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InvalidError(f"{target} is a device or a pipe, not a file", hint="scrubjay export - writes to stdout")
+        if not force:
+            raise ConflictError(f"{target} exists already", hint="name another file; --force replaces this one")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UnavailableError(f"the folder {path.parent} cannot be written", hint="choose another folder")
     return path
 
 

@@ -55,7 +55,10 @@ def main() -> NoReturn:
     """Do what the command line says. Exits 0, whatever happens: a host takes anything else for its own trouble."""
     arguments = sys.argv[1:]
     try:
-        _run(arguments)
+        if {"-h", "--help"} & set(arguments):  # a person who looks: no hook failed
+            _print(b"scrubjay-hook is run by agents: scrubjay setup tells them how\n")
+        else:
+            _run(arguments)
     except BaseException as error:  # noqa: BLE001  # see above; it is noted for `scrubjay doctor`
         _note(arguments, error)
     os._exit(0)  # what the interpreter tidies up at its end takes a millisecond, and may fail

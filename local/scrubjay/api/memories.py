@@ -241,7 +241,7 @@ class ForgetAllRequest:
 class ForgetAllResponse:
     """What went, or would go: `of` says of what, `events` and `memories` count, `sessions` are those it is spread over.
 
-    `examples` are the beginnings of some of the texts. and the log the rest says what `ForgetResponse` says.
+    `examples` are, before anything went, the beginnings of some of the texts. The rest says what `ForgetResponse` says.
     """
 
     of: str

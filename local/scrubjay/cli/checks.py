@@ -92,7 +92,7 @@ def folders(chosen: Settings) -> Iterator[Check]:
     """Look at the folders: there, ours, writable, and closed to others."""
     for name, folder in (("data folder", chosen.data_dir), ("logs", chosen.state_dir), ("models", chosen.models_dir)):
         if not folder.exists():
-            yield warn(name, f"{folder} does not exist yet", "scrubjay init makes it")
+            yield _missing(name, folder)
         elif not folder.is_dir():
             yield fail(name, f"{folder} is not a folder", "move that file away, then scrubjay init")
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
@@ -171,11 +171,20 @@ def sqlite(_: Settings) -> Iterator[Check]:
     )
 
 
+def _missing(name: str, path: Path) -> Check:
+    """Say of what is not there yet who makes it, or that nobody can."""
+    there = next(above for above in path.absolute().parents if above.exists())
+    if os.access(there, os.W_OK | os.X_OK):
+        return warn(name, f"{path} does not exist yet", "scrubjay init makes it")
+    hint = "SCRUBJAY_HOME moves everything to another folder"
+    return fail(name, f"{path} cannot be made: {there} cannot be written", hint)
+
+
 def store(chosen: Settings) -> Iterator[Check]:
     """Look at the store's file: ours, whole, of a schema we know, its full-text index in step with its tables."""
     path = chosen.store_path
     if not path.exists():
-        yield warn("store", f"{path} does not exist yet", "scrubjay init makes it")
+        yield _missing("store", path)
         return
     if not os.access(path, os.R_OK | os.W_OK):
         todo = READ_ONLY if is_mounted_read_only(path.parent) else f"chmod u+rw {path}"

@@ -30,7 +30,7 @@ from scrubjay.store import (
     Sweep,
     Transaction,
     Whole,
-    copies,
+    kept_copies,
 )
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.errors import InvalidError, NotFoundError, UnavailableError
@@ -124,9 +124,9 @@ class Forgetting:
             found = q.tombstones.whole_of(
                 cause=None if cause is None else cause.n, session_id=request.session_id, project=request.project
             )
-            said = [event.text for event in q.events.by_id(found.events[:EXAMPLES], chars=EXAMPLE_CHARS).values()]
+            said = [event.text for event in q.events.by_id(found.events[:EXAMPLES], chars=2 * EXAMPLE_CHARS).values()]
             kept = [memory.content for memory in q.memories.by_id(found.memories[:EXAMPLES]).values()]
-            return of if cause is None else cause.id, found, [*kept, *said]
+            return of if cause is None else cause.id, found, [" ".join(text.split()) for text in (*kept, *said)]
 
         of, whole, examples = await self._store.read(read)
         if not whole.events and not whole.memories:
@@ -137,10 +137,13 @@ class Forgetting:
             memories=len(whole.memories),
             sessions=whole.sessions,
             dry_run=request.dry_run,
-            examples=tuple(" ".join(text.split())[:EXAMPLE_CHARS] for text in examples),
+            examples=tuple(
+                text if len(text) <= EXAMPLE_CHARS else f"{text[: EXAMPLE_CHARS - 1].rstrip()}…" for text in examples
+            ),
         )
         if request.dry_run:
             return answer
+        answer = replace(answer, examples=())  # what is gone is shown no more
         cause = self._store.new_cause(FORGET, label=of)
         async with self._unsaved_index():
             for work, ids in ((_forget_memories, whole.memories), (_forget_all_events, whole.events)):
@@ -149,7 +152,7 @@ class Forgetting:
         log.info("forgot all memories=%d events=%d", len(whole.memories), len(whole.events))
         in_log = not await self._leftovers.drop_traces()
         done = await self._leftovers.blank(may_delete=True, within=COPIES_SECONDS)
-        beside = await asyncio.to_thread(copies, self._store.path)
+        beside = await asyncio.to_thread(kept_copies, self._store.path)
         answer = replace(answer, in_log=in_log, copies=tuple(map(str, beside)))
         if done is None:  # a large store: it goes on
             return answer
@@ -161,7 +164,7 @@ class Forgetting:
         """Return what was forgotten with what became of it beside the tables: in the log, and in copies."""
         in_log = not await self._leftovers.drop_traces()
         answer = replace(
-            answer, in_log=in_log, copies=tuple(map(str, await asyncio.to_thread(copies, self._store.path)))
+            answer, in_log=in_log, copies=tuple(map(str, await asyncio.to_thread(kept_copies, self._store.path)))
         )
         if not _reaches_copies(caller, request):
             holding = await self._leftovers.holding([about])

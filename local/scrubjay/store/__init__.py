@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from scrubjay.store.file import (
         automatic_copies,
         check,
-        copies,
         half_made,
+        kept_copies,
         last_events_in,
         meta_of,
         migrations,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     )
     from scrubjay.store.held_copies import copied, held_in, still_held_in, superfluous
     from scrubjay.store.index_file import drop_index, save_index, saved_index
-    from scrubjay.store.later_forgets import forgotten_since
     from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
     from scrubjay.store.op_ingest import Received
     from scrubjay.store.perturbation import Depth, Perturbation, perturb
     from scrubjay.store.perturbation import Kind as PerturbationKind
+    from scrubjay.store.put_aside import forgotten_since
     from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
     from scrubjay.store.queries.causes import CauseRow
     from scrubjay.store.queries.conflicts import Conflict
@@ -104,15 +104,15 @@ _PLACES = {
     "automatic_copies": ("scrubjay.store.file", "automatic_copies"),
     "check": ("scrubjay.store.file", "check"),
     "copied": ("scrubjay.store.held_copies", "copied"),
-    "copies": ("scrubjay.store.file", "copies"),
     "drop_index": ("scrubjay.store.index_file", "drop_index"),
     "find_damage": ("scrubjay.store.damage", "find"),
-    "forgotten_since": ("scrubjay.store.later_forgets", "forgotten_since"),
+    "forgotten_since": ("scrubjay.store.put_aside", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
     "half_made": ("scrubjay.store.file", "half_made"),
     "held_in": ("scrubjay.store.held_copies", "held_in"),
     "holder": ("scrubjay.store.lock", "holder"),
     "identity": ("scrubjay.store.lock", "identity"),
+    "kept_copies": ("scrubjay.store.file", "kept_copies"),
     "is_derived": ("scrubjay.store.definition", "is_derived"),
     "last_events_in": ("scrubjay.store.file", "last_events_in"),
     "log_path": ("scrubjay.store.lock", "log_path"),
@@ -188,7 +188,6 @@ __all__ = [
     "automatic_copies",
     "check",
     "copied",
-    "copies",
     "drop_index",
     "find_damage",
     "forgotten_since",
@@ -198,6 +197,7 @@ __all__ = [
     "holder",
     "identity",
     "is_derived",
+    "kept_copies",
     "last_events_in",
     "log_path",
     "meta_of",

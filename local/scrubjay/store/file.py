@@ -182,7 +182,7 @@ BACKUPS = "backups"
 """The folder beside a store where `scrubjay backup` writes unless told otherwise."""
 
 
-def copies(path: Path) -> list[Path]:
+def kept_copies(path: Path) -> list[Path]:
     """Return the copies of a store beside it that only the person deletes: backups, and what a restore put aside."""
     backups = path.with_name(BACKUPS)
     kept = [each for each in (backups.iterdir() if backups.is_dir() else ()) if each.is_file()]

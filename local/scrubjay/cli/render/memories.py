@@ -245,24 +245,16 @@ def forgotten(answer: ForgetResponse) -> Text:
     lines += _of_copies(answer)
     if answer.remaining:
         lines += _remaining(answer.remaining)
-    if answer.copies:
-        few = answer.copies[:COPIES]
-        lines.append(
-            Text(f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words. To delete:")
-        )
-        lines += [Text(f"  {'del' if os.name == 'nt' else 'rm'} {shlex.quote(clean(path))}") for path in few]
-        if len(answer.copies) > len(few):
-            lines.append(Text(f"  and {len(answer.copies) - len(few):,} more beside these"))
-    return Text("\n").join(lines)
+    return Text("\n").join([*lines, *_kept_copies(answer.copies)])
 
 
 def forgotten_all(answer: ForgetAllResponse) -> Text:
     """Return what of an import, a session or a project is gone, or would go."""
     what = f"{counted(answer.events, 'event')} of {counted(answer.sessions, 'session')}"
     what += f" and {counted(answer.memories, 'memory', 'memories')}"
-    lines = [Text(f"{'would forget' if answer.dry_run else 'forgotten'} of {clean(answer.of)}: {what}")]
-    lines += [Text(f"  {clean(text)}", style="dim") for text in answer.examples]
+    lines = [Text(f"{'would forget' if answer.dry_run else 'forgotten'} {what}, of {clean(answer.of)}")]
     if answer.dry_run:
+        lines += [Text("among them:"), *(Text(f"  {clean(text)}", style="dim") for text in answer.examples)]
         lines.append(Text("what is forgotten never comes back, also when the same files are imported again"))
         return Text("\n").join(lines)
     lines += _of_copies(
@@ -270,9 +262,19 @@ def forgotten_all(answer: ForgetAllResponse) -> Text:
             forgotten=(), blanked=answer.blanked, deleted=answer.deleted, holding=answer.holding, in_log=answer.in_log
         )
     )
-    if answer.copies:
-        lines.append(Text(f"{counted(len(answer.copies), 'copy', 'copies')} made before may still hold the words"))
-    return Text("\n").join(lines)
+    return Text("\n").join([*lines, *_kept_copies(answer.copies)])
+
+
+def _kept_copies(copies: Sequence[str]) -> list[Text]:
+    """Return which copies only the person deletes, and how."""
+    if not copies:
+        return []
+    few = copies[:COPIES]
+    lines = [f"{counted(len(copies), 'copy', 'copies')} made before may still hold the words. To delete:"]
+    lines += [f"  {'del' if os.name == 'nt' else 'rm'} {shlex.quote(clean(path))}" for path in few]
+    if len(copies) > len(few):
+        lines.append(f"  and {len(copies) - len(few):,} more beside these")
+    return [Text(line) for line in lines]
 
 
 def _of_copies(answer: ForgetResponse) -> list[Text]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 from scrubjay.cli.render.layout import table_of
@@ -19,7 +19,7 @@ def done(report: SetupReport, *, diffs: bool) -> RenderableType:
         return Text("none of the hosts is installed here; scrubjay setup HOST sets one up all the same")
     if report.dry_run and not diffs:
         return _state(report)
-    parts: list[RenderableType] = []
+    parts: list[Text] = []
     for host in report.hosts:
         parts.append(Text(host.title, style="bold"))
         for file in host.files:
@@ -32,13 +32,13 @@ def done(report: SetupReport, *, diffs: bool) -> RenderableType:
         parts += [Text(f"  {clean(note)}", style="yellow") for note in host.notes]
         if host.then and not report.dry_run:
             parts.append(Text(f"  → {host.then}", style="bold"))
-    return Group(*parts)
+    return Text("\n").join(parts)
 
 
-def uninstalled(report: UninstallReport) -> RenderableType:
+def uninstalled(report: UninstallReport) -> Text:
     """Return what goes or went of scrubjay, what stays, and what is left to do."""
     verbs = {"change": "would change", "delete": "would delete"} if report.dry_run else DONE
-    parts: list[RenderableType] = []
+    parts: list[Text] = []
     for host in report.hosts:
         parts.append(Text(host.title, style="bold"))
         parts += [
@@ -46,7 +46,7 @@ def uninstalled(report: UninstallReport) -> RenderableType:
             for file in host.files
             if file.action != "keep"
         ]
-    if not report.hosts:
+    if not report.hosts and not report.failed:
         parts.append(Text("nothing of scrubjay stands in any agent's files"))
     for one in report.failed:
         parts.append(Text(f"{one.path}: {clean(one.message)}", style="red"))
@@ -56,7 +56,7 @@ def uninstalled(report: UninstallReport) -> RenderableType:
     parts += [Text(f"stays: {clean(path)}") for path in report.stays]
     parts.append(Text("then:" if not report.dry_run else "left to you after that:", style="bold"))
     parts += [Text(f"  {clean(command)}") for command in report.then]
-    return Group(*parts)
+    return Text("\n").join(parts)
 
 
 def _state(report: SetupReport) -> RenderableType:

@@ -42,9 +42,9 @@ _LOWERED = {
 }
 
 
-def restored(report: RestoreReport) -> RenderableType:
+def restored(report: RestoreReport) -> Text:
     """Return what was put back, where the old store is, and what agents are given from now on."""
-    parts: list[RenderableType] = [Text(f"restored {report.file} from {report.source}")]
+    parts = [Text(f"restored {report.file} from {report.source}")]
     if report.kept:
         parts.append(Text(f"the old file: {report.kept}"))
         if report.forgotten is None:
@@ -53,10 +53,10 @@ def restored(report: RestoreReport) -> RenderableType:
             )
         elif report.forgotten:
             parts.append(Text(f"forgotten after the backup was made, and not brought back: {report.forgotten:,}"))
-    return Group(*parts, always_loaded(report.always_loaded))
+    return Text("\n").join([*parts, always_loaded(report.always_loaded)])
 
 
-def salvaged(report: SalvageReport) -> RenderableType:
+def salvaged(report: SalvageReport) -> Text:
     """Return what a new store was made of, what is lost, and where the damaged one is kept."""
     parts = [Text(f"made {report.file} again of {counted(report.ops, 'op')} and {counted(report.events, 'event')}")]
     parts[0].append(f": {counted(report.memories, 'memory', 'memories')}")
@@ -68,14 +68,14 @@ def salvaged(report: SalvageReport) -> RenderableType:
         parts.append(Text(f"{counted(report.restamped, 'event')} got another place in the log"))
     if report.kept:
         parts.append(Text(f"the damaged file: {report.kept}"))
-    return Group(*parts)
+    return Text("\n").join(parts)
 
 
-def always_loaded(loaded: AlwaysLoaded) -> RenderableType:
+def always_loaded(loaded: AlwaysLoaded) -> Text:
     """Return every line that agents are given in each session."""
     count = len(loaded.identity) + len(loaded.active)
     if not count:
-        return Text("no line is loaded always")
+        return Text("agents are always given no line: none is set (scrubjay context)")
     lines = [f"  {clean(name)}: {clean(text)}" for name, text in (*loaded.identity.items(), *loaded.active.items())]
     return Text("\n".join([f"agents are always given {counted(count, 'line')}:", *lines]))
 

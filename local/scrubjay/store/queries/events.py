@@ -144,7 +144,8 @@ class EventQueries:
     def of_project(self, project: str, limit: int) -> list[Event]:
         """Return the first events of a project, in order and whole."""
         found = self._fetch(
-            f"select {rows.EVENT_COLUMNS} from event where session_id in (select session_id from session_agent where project = ?1)"
+            f"select {rows.EVENT_COLUMNS} from event"
+            " where session_id in (select session_id from session_agent where project = ?1)"
             " and project = ?1 and not forgotten order by ts, seq, id limit ?2",
             (project, limit),
         )
