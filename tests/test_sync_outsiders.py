@@ -300,6 +300,39 @@ async def test_a_limited_device_of_the_home_scope_speaks_of_no_project_that_is_b
         assert (await shared.memory(one)).resource_id == f"scope:{owner.member.scopes.name(owner.member.home)}"
 
 
+@pytest.mark.parametrize("made_by", ["owner", "outsider"])
+async def test_an_edit_arrives_somewhere_though_a_member_moved_the_memory_away_meanwhile(
+    people: People, made_by: str
+) -> None:
+    shared = await Shared.by("member", people)
+    second = await people.another("ann")
+    said = await team_note(getattr(shared, made_by), "the build is slow")
+    await shared.sync()
+    await second.sync()
+
+    await shared.outsider.set_fields(said, resource_id=SECRET)  # and neither has heard of the other yet
+    await shared.owner.edit(said, "the build takes four minutes")
+    await shared.outsider.sync()
+    for device in (shared.owner, second, shared.owner, second):
+        await device.sync()
+
+    assert await second.contents() == await shared.owner.contents() == ["the build takes four minutes"]
+    assert await second.digest() == await shared.owner.digest()
+
+
+async def test_what_the_person_moved_away_before_it_was_ever_sent_stays_with_their_devices(people: People) -> None:
+    shared = await Shared.by("member", people)
+    second = await people.another("ann")
+    own = await team_note(shared.owner, "the release key is in the vault")
+    await shared.owner.set_fields(own, resource_id=SECRET, content="the release key: pin 9931")
+    await shared.sync()
+    for device in (second, shared.owner, second):
+        await device.sync()
+
+    assert "pin" not in str(await shared.outsider.contents())
+    assert await second.contents() == await shared.owner.contents() == ["the release key: pin 9931"]
+
+
 async def test_an_edit_of_what_a_limited_device_wrote_of_no_shared_project_stays_on_full_devices(
     people: People,
 ) -> None:
