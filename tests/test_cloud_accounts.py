@@ -29,8 +29,9 @@ from cloud_client import (
 from scrubjay_cloud.accounts.contents import rows_of
 from scrubjay_cloud.accounts.registration import create_invite
 from scrubjay_cloud.policy import DEFAULT, Bucket, CloudPolicy, LimitPolicy
+from scrubjay_cloud.service import Service
 from scrubjay_shared import account as accountlog
-from scrubjay_shared.account import EntryType, Signer
+from scrubjay_shared.account import AccountState, EntryType, Signer
 from scrubjay_shared.envelope import Suite
 from scrubjay_shared.signatures import is_signed
 from scrubjay_shared.wire import (
@@ -448,6 +449,7 @@ async def test_who_guesses_from_many_networks_keeps_no_owner_out_of_a_network_th
                 for n in range(5):
                     await login(f"10.{network}.1.{n}", b"w" * 32)
 
+        world.now.pass_(1)  # of two networks seen in the same millisecond either is the older one
         await world.client.call(
             "POST", "/v1/auth/token", await device.token_request(), headers={"X-Forwarded-For": "2001:db8:7:1::1"}
         )
@@ -895,6 +897,27 @@ async def test_a_device_that_is_refused_reads_the_log_and_revokes_who_refused_it
     assert await owner.statuses(owner.segment()) == ["ok"]
     assert (await owner.client.call("GET", "/v1/refusals", answer=Refusals)).refusals == ()
     assert await refused(thief.authenticate()) == (403, "revoked")
+
+
+async def test_a_device_that_is_revoked_while_it_asks_refuses_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = await signed_up(world.client, now=world.now)
+    thief = await second_device(owner)
+    state = Service.state
+
+    async def revoked_meanwhile(service: Service, account: bytes, head: bytes) -> AccountState:
+        found = await state(service, account, head)
+        monkeypatch.setattr(Service, "state", state)
+        owner.account.say(EntryType.DEVICE_REVOKE, accountlog.revoke_body(thief.id, {}))
+        await owner.append(owner.account.entries[-1])
+        return found
+
+    given = await thief.refusal(owner)
+    monkeypatch.setattr(Service, "state", revoked_meanwhile)
+
+    assert await refused(thief.client.call("DELETE", f"/v1/devices/{owner.id.hex()}", given)) == (403, "revoked")
+    assert await owner.statuses(owner.segment()) == ["ok"]
 
 
 async def test_what_a_thief_asks_for_uses_up_nothing_that_a_revocation_needs(cloud_store: str | Path) -> None:

@@ -103,6 +103,18 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
     return said
 
 
+async def test_who_sends_thousands_of_requests_ahead_is_not_kept(tmp_path: Path) -> None:
+    """The attack: 1,500 small requests in one write, unread, of 400 connections: 400 MB of requests that wait."""
+    asked = b"GET /v1/caps HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with served(tmp_path) as world:
+        few, _ = await world.open(asked * 3, b"GET /v1/caps HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        many, _ = await world.open(asked * 1500)
+
+        assert (await ended(few)).count(b"HTTP/1.1 200") == 4
+        assert (await ended(many)).count(b"HTTP/1.1 200") <= DEFAULT.connections.ahead
+        assert (await world.client.http.get("/v1/caps")).status_code == 200
+
+
 async def test_bodies_that_are_said_to_come_and_do_not_hold_up_no_member(tmp_path: Path) -> None:
     """The attack: 146 connections that declare 900 KiB each took all memory for bodies, before any token was seen."""
     policy = replace(QUICK, open_body_s=5.0, body_s=5.0, connections=replace(QUICK.connections, of_network=300))

@@ -249,6 +249,90 @@ async def test_what_the_person_moves_to_another_project_leaves_what_is_shared(pe
     assert "the release key is elsewhere" in await shared.outsider.contents()
 
 
+@pytest.mark.parametrize("kind", ["member", "limited device"])
+@pytest.mark.parametrize("away", [{"resource_id": SECRET}, {"scope": "user", "resource_id": None}], ids=str)
+async def test_what_the_person_moved_away_nobody_outside_brings_back(
+    people: People, kind: str, away: dict[str, Any]
+) -> None:
+    shared = await Shared.by(kind, people)
+    own = await team_note(shared.owner, "the release key is in the vault")
+    await shared.sync()
+    await shared.owner.set_fields(own, content="the release key: pin 9931", **away)
+    await shared.sync()
+
+    await shared.outsider.set_fields(own, scope="project", resource_id=PROJECT)
+    await shared.sync()
+    drawn = await shared.memory(own)
+    await shared.owner.edit(own, "the release key: pin 9932")
+    await shared.sync()
+
+    assert (drawn.scope, drawn.resource_id) == (Scope.PROJECT, "scope:core")
+    assert "pin" not in str(await shared.outsider.contents())
+    await shared.owner.set_fields(own, scope="project", resource_id=PROJECT)
+    assert (await shared.memory(own)).resource_id == PROJECT
+
+
+async def test_a_limited_device_of_the_home_scope_speaks_of_no_project_that_is_bound_to_another(people: People) -> None:
+    owner, world = await people.person("ann"), people.world
+    await owner.sync()
+    await account_scopes.create_scope(owner.member, owner.machine, name="core", suite=Suite.SEALED, projects=[SECRET])
+    bundle = await limited_devices.create_limited(
+        owner.member,
+        owner.machine.cloud,
+        name="mallory",
+        scopes=[owner.member.home],
+        read_only=False,
+        entropy=world.random.randbytes,
+    )
+    path, network = world.path / "runner" / "memory.db", Network(world)
+    machine = await world.machine(path, network)
+    member = await limited_devices.join_limited(machine, bundle)
+    outsider = Device(world=world, machine=machine, member=member, network=network, path=path)
+    shared = Shared(people, owner, outsider)
+    born = await outsider.note("the release key is in the vault", scope="project", resource_id=SECRET)
+    moved = await outsider.note("the spare key is in the vault", scope="project", resource_id=PROJECT)
+    await shared.sync()
+    assert (await shared.memory(moved)).resource_id == PROJECT
+    await outsider.set_fields(moved, resource_id=SECRET)
+    await shared.sync()
+
+    for one in (born, moved):
+        assert (await shared.memory(one)).resource_id == f"scope:{owner.member.scopes.name(owner.member.home)}"
+
+
+@pytest.mark.parametrize("made_by", ["owner", "outsider"])
+async def test_an_edit_arrives_somewhere_though_a_member_moved_the_memory_away_meanwhile(
+    people: People, made_by: str
+) -> None:
+    shared = await Shared.by("member", people)
+    second = await people.another("ann")
+    said = await team_note(getattr(shared, made_by), "the build is slow")
+    await shared.sync()
+    await second.sync()
+
+    await shared.outsider.set_fields(said, resource_id=SECRET)  # and neither has heard of the other yet
+    await shared.owner.edit(said, "the build takes four minutes")
+    await shared.outsider.sync()
+    for device in (shared.owner, second, shared.owner, second):
+        await device.sync()
+
+    assert await second.contents() == await shared.owner.contents() == ["the build takes four minutes"]
+    assert await second.digest() == await shared.owner.digest()
+
+
+async def test_what_the_person_moved_away_before_it_was_ever_sent_stays_with_their_devices(people: People) -> None:
+    shared = await Shared.by("member", people)
+    second = await people.another("ann")
+    own = await team_note(shared.owner, "the release key is in the vault")
+    await shared.owner.set_fields(own, resource_id=SECRET, content="the release key: pin 9931")
+    await shared.sync()
+    for device in (second, shared.owner, second):
+        await device.sync()
+
+    assert "pin" not in str(await shared.outsider.contents())
+    assert await second.contents() == await shared.owner.contents() == ["the release key: pin 9931"]
+
+
 async def test_an_edit_of_what_a_limited_device_wrote_of_no_shared_project_stays_on_full_devices(
     people: People,
 ) -> None:

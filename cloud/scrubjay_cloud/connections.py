@@ -2,7 +2,8 @@
 
 Theory of operation. uvicorn gives the requests that it has read to the application, which bounds their bodies, and
 leaves a connection that sends none, or half of one, open for ever. Here each must send the head of a request within
-some seconds, of a bounded size, and the rest of a body that was answered already soon after. A connection with a
+some seconds, of a bounded size, and the rest of a body that was answered already soon after, and sends few requests
+ahead: each that waits for its turn takes a kilobyte, and there is room for thousands in one read. A connection with a
 request that brought a valid token counts no more among the strangers. Of these there are only so many, fewer of one
 network, and the oldest one goes when another comes: what is honest has its answer by then. Where a proxy stands in
 front, all connections are its own, and it does the same by its own means (deploy/).
@@ -55,6 +56,10 @@ class Strangers:
                 del self._by_network[network]
 
 
+class TooManyAheadError(Exception):
+    """More requests came than may wait on a connection. Ends their parsing, and goes no further."""
+
+
 class Connection(HttpToolsProtocol):
     """One connection: uvicorn's, with an end to every wait for somebody who has proved nothing."""
 
@@ -105,7 +110,10 @@ class Connection(HttpToolsProtocol):
             self.give_up()
 
     def on_message_begin(self) -> None:
-        """Begin a request: the application says when it has brought a valid token."""
+        """Begin a request, unless too many wait: the application says when it has brought a valid token."""
+        if len(self.pipeline) >= self._policy.ahead:
+            self.give_up()
+            raise TooManyAheadError  # or the parser would go on with what came, which may be thousands
         super().on_message_begin()
         cast("dict[str, Any]", self.scope)[PROVED] = self._prove
 

@@ -346,6 +346,9 @@ async def shut_out(service: Service, call: Call) -> Answer:
         tx.execute(
             "update account set gseq = gseq where id = ?", (caller.account,)
         )  # one at a time, and no entry beside
+        in_force = "select 1 from device where account = ? and id = ? and revoked_at is null"
+        if tx.row(in_force, (caller.account, author)) is None:
+            raise device_revoked()  # since it was admitted: that entry is the last word
         whose = (caller.account, device, author)
         held = tx.row("select until from refusal where account = ? and target = ? and author = ?", whose)
         if held is not None:

@@ -65,6 +65,9 @@ class ConnectionPolicy:
     head_s: float = 10.0  # for the head of a request: a packet or two, on the worst line some seconds
     head_bytes: int = 64 * 1024  # of it, and of what is around a body in pieces: browsers' and proxies' have 8 KiB
     chunk_overhead: int = 8  # bytes of that for each byte of a body: pieces of one byte have five
+    ahead: int = (
+        8  # requests sent before the first one has its answer: clients and proxies send none, and each has 1 KiB
+    )
     rest_s: float = 30.0  # for what is left of a body that was answered without it: 900 KiB at 30 KiB/s
     of_network: int = 256  # connections that have proved nothing, of one network: the devices of an office, twice
     strangers: float = 0.5  # share of all connections for those that have proved nothing; the rest is for the others

@@ -37,12 +37,13 @@ others must read alike."""
 class Outsider:
     """Who wrote in a scope or a team: its `name` here, the `projects` bound to it here, and the writer's short id.
 
-    `projects` None: the home scope's, which are all that are bound to no other.
+    `projects` None: the home scope's, which are all that are bound to no other: those are `elsewhere`.
     """
 
     name: str
     id: str
     projects: tuple[str, ...] | None = ()
+    elsewhere: frozenset[str] = frozenset()
 
     @property
     def place(self) -> str:
@@ -114,7 +115,7 @@ def _event(body: dict[int, Any], by: Outsider) -> dict[int, Any]:
     }
     project = body.get(_PROJECT)
     if by.projects is None:
-        project = by.place if project is None else project
+        project = by.place if project is None or project in by.elsewhere else project
     elif project not in by.projects:
         project = by.projects[0] if project is None and len(by.projects) == 1 else by.place
     changed[_PROJECT] = project
@@ -130,6 +131,8 @@ def _fields(said: dict[int, Any], by: Outsider, *, spoke: bool) -> dict[int, Any
         fields[int(Field.TRUST)] = least(known, MOST_TRUST).value
     if review_state(fields.get(Field.REVIEW)) is ReviewState.ACCEPTED:
         fields[int(Field.REVIEW)] = NOT_ACCEPTED
+    if fields.get(Field.RESOURCE_ID) in by.elsewhere:
+        fields[int(Field.RESOURCE_ID)] = by.place
     if fields.get(Field.NAME) is not None:
         fields[int(Field.NAME)] = _name(fields[Field.NAME], by)
     return fields

@@ -22,7 +22,7 @@ added; an op that `problem` refuses (of an unknown type or version, or not well 
 
 By module, from the outside in: `views` (what a state shows), `names` (who holds which), `emptying` (what need not be
 kept), `state` (the fold), `encoding` (bytes), `validity` (what can be applied), `readdress` (an op changes hands),
-`bodies` (made and read), `registers` (versions and conflicts), `outside` (what others wrote), `causes`, `blanks`,
+`bodies` (made and read), `outside` (what others wrote), `registers` (versions and conflicts), `causes`, `blanks`,
 `stamps`, `schema` (the numbers). Readers import all of it from here.
 """
 

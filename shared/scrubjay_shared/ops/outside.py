@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from scrubjay_shared.ops.registers import Version
 from scrubjay_shared.ops.schema import BOUNDS, Field
 from scrubjay_shared.ops.stamps import Stamp
 from scrubjay_shared.records import ALWAYS_LOADED, AUTHOR, Layer, Memory, ReviewState, Scope, review_state
@@ -47,10 +48,16 @@ def bounds_of(body: Mapping[int, Any]) -> Bounds | None:
     return Bounds(place, author, named, review)
 
 
-def within_bounds(memory: Memory, shown: Mapping[int, Stamp], bounds: Mapping[Stamp, Bounds]) -> Memory:
+def within_bounds(
+    memory: Memory,
+    shown: Mapping[int, Stamp],
+    bounds: Mapping[Stamp, Bounds],
+    registers: Mapping[tuple[str, int], Mapping[Stamp, Version]],
+) -> Memory:
     """Return a memory as it may show. `shown` has the stamp of the version that shows of each register.
 
     Bounds hold from the first register that somebody outside wrote and that shows. Whose words it has is its author.
+    What the store's person took to another place, of all `registers`, nobody outside brings back.
     """
     outside = {key: stamp for key, stamp in shown.items() if stamp in bounds}
     if not outside:
@@ -62,17 +69,32 @@ def within_bounds(memory: Memory, shown: Mapping[int, Stamp], bounds: Mapping[St
     return replace(
         memory,
         scope=Scope.PROJECT,
-        resource_id=_place(memory, bound),
+        resource_id=_place(memory, bound, _said_inside(memory.id, bounds, registers)),
         layer=Layer.ARCHIVE if memory.layer in ALWAYS_LOADED else memory.layer,
         review=memory.review if of_words is None else _review(memory.review, shown, of_words, bounds),
         metadata=metadata if of_words is None else {**metadata, AUTHOR: bound.author},
     )
 
 
-def _place(memory: Memory, bound: Bounds) -> str:
+def _said_inside(
+    memory_id: str, bounds: Mapping[Stamp, Bounds], registers: Mapping[tuple[str, int], Mapping[Stamp, Version]]
+) -> dict[int, Any]:
+    """Return what the store's person said last of where a memory stands, of what they said anything."""
+    said = {}
+    for key in (Field.SCOPE, Field.RESOURCE_ID):
+        versions = registers.get((memory_id, key), {})
+        if inside := versions.keys() - bounds.keys():
+            said[int(key)] = versions[max(inside)][0]
+    return said
+
+
+def _place(memory: Memory, bound: Bounds, inside: Mapping[int, Any]) -> str:
     project = memory.resource_id
     if bound.projects is None:
         return project if project is not None and memory.scope is Scope.PROJECT else bound.place
+    moved = inside.get(Field.RESOURCE_ID)
+    if inside.get(Field.SCOPE, Scope.PROJECT) != Scope.PROJECT or (moved is not None and moved not in bound.projects):
+        return bound.place
     if project in bound.projects:
         return str(project)
     return bound.projects[0] if project is None and len(bound.projects) == 1 else bound.place

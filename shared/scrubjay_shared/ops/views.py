@@ -76,7 +76,7 @@ def view(state: State) -> View:
             name = shown.get((entity, values.get(Field.NAME, "")))
             memory = _memory_of(entity, values, name, latest[entity], counts.get(entity, (0, 0)))
             noted = state.bounds.get(entity)
-            memories[entity] = within_bounds(memory, tops[entity], noted) if noted else memory
+            memories[entity] = within_bounds(memory, tops[entity], noted, state.registers) if noted else memory
     claimed_at: dict[tuple[str, str], int] = {}
     for name, stamp, entity in live_claims(state):
         found = (stamp[0], claimed_at.get((entity, name), stamp[0]))

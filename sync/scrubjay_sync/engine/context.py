@@ -86,11 +86,12 @@ class Context:
 
     def outsider(self, scope: bytes, device: bytes) -> Outsider:
         """Return a limited device as somebody who writes in a scope, with the projects that are bound to that."""
-        scopes = self.member.scopes
+        scopes, is_home = self.member.scopes, scope == self.member.home
         return Outsider(
             name=scopes.name(scope),
             id=device.hex()[:8],
-            projects=None if scope == self.member.home else scopes.projects_of(scope),
+            projects=None if is_home else scopes.projects_of(scope),
+            elsewhere=frozenset(project for project, bound in scopes.projects.items() if is_home and bound != scope),
         )
 
     def counts_to(self, scope: bytes, device: bytes) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from scrubjay.store.replication_state import Sealed
 from scrubjay.store.transaction import Transaction
@@ -24,16 +25,19 @@ def seal_next(context: Context, tx: Transaction) -> int:
     bindings = {one.project: one for one in tx.queries.replication.bindings()}
     placed = tx.queries.replication.placed({one.entity for one in outgoing})
     scopes = {project: one.scope for project, one in bindings.items()}
-    away = frozenset[int]() if context.member.limited else tx.queries.ops.away(outgoing, placed, scopes)
-    routes, new = planning.routed(
+    plan = partial(
+        planning.routed,
         outgoing,
         home=context.default_scope,
         placed=placed,
-        away=away,
         bindings=bindings,
         first_op=lambda entity: tx.queries.ops.first_op(entity, context.store.device),
         teams=context.member.scopes.teams,
     )
+    routes, new = plan()
+    if not context.member.limited and (away := tx.queries.ops.away(outgoing, placed | new, scopes)):
+        routes, new = plan(away=away)
+        tx.replication.note_sent_home(context.device, away)
     tx.replication.place(new)
     for scope, entries in sorted(routes.items()):
         if scope not in context.scopes:

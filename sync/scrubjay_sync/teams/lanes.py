@@ -235,8 +235,7 @@ def _seal_some(context: TeamContext, tx: Transaction, found: PinnedTeam, signer:
         tx.teams.put_outbox(team, box)
         return False, 0
     placed = tx.queries.replication.placed({one.entity for one in outgoing})
-    bound = {one.project: one.scope for one in tx.queries.replication.bindings()}
-    away = tx.queries.ops.away(outgoing, placed, bound)
+    away = tx.queries.replication.sent_home(context.device)
     entries = [(one.seq, one.data) for one in outgoing if placed.get(one.entity) == team and one.seq not in away]
     root = lane_root(team, team, context.device)
     n, tip = tx.queries.teams.lanes(team).get(context.device, (0, root))

@@ -22,6 +22,7 @@ _EDITS = frozenset({OpType.MEMORY, OpType.CLAIM, OpType.UNCLAIM, OpType.COUNT, O
 LEFT = "account_left"
 LEFT_DEVICES = "account_left_devices"
 REFUSALS_TOLD = "refusals_told"
+SENT_HOME = "sent_home"
 STATE = (
     "account, cursor, store_id, generation, sealed_seq, beacon_at, beacon_n, verified_at, round_at, error_at, error,"
     " snapshot, snapshot_maker"
@@ -186,6 +187,16 @@ class ReplicationQueries:
         """Say whether a round has ended well since this device came into its account."""
         state = self.state()
         return state is not None and state.round_at is not None
+
+    def sent_home(self, device: bytes) -> frozenset[int]:
+        """Return the places of a device's ops that went by the home scope, though what they are about lives elsewhere.
+
+        That was decided by what was known then: who asks again later might decide otherwise, and send an op twice, or
+        never.
+        """
+        found = self._fetch("select value from meta where key = ?", (SENT_HOME,))
+        whose, seqs = msgspec.json.decode(found[0][0]) if found else ("", ())
+        return frozenset(seqs) if whose == device.hex() else frozenset()
 
     def refusals_told(self) -> int:
         """Return up to when refusals of devices have ended that the person was told of, 0 before the first."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from scrubjay.store import tables
-from scrubjay.store.queries.replication import LANE, LEFT, LEFT_DEVICES, REFUSALS_TOLD, SEALED
+from scrubjay.store.queries.replication import LANE, LEFT, LEFT_DEVICES, REFUSALS_TOLD, SEALED, SENT_HOME
 from scrubjay.store.replication_state import KEPT_LINKS, Lane, Sealed
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared.clock import Millis
@@ -190,6 +190,12 @@ class ReplicationWrites:
     def tell_refusals(self, until: int) -> None:
         """Note that the person was told of all refusals of devices that end by a time, the server's."""
         self._context.set_meta(REFUSALS_TOLD, str(until))
+
+    def note_sent_home(self, device: bytes, seqs: Iterable[int]) -> None:
+        """Note which of a device's ops go by the home scope, though what they are about lives elsewhere."""
+        held = self._context.queries.replication.sent_home(device)
+        if not held.issuperset(seqs):
+            self._context.set_meta(SENT_HOME, json.dumps([device.hex(), sorted(held.union(seqs))]))
 
     def acknowledge(self, ids: Iterable[int] | None = None) -> None:
         """Let go of some alarms, or of all."""
