@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from scrubjay.store.causes import FORGET, KEEPING_COPIES, Cause
     from scrubjay.store.changes import Changes
     from scrubjay.store.contents import SessionPlace, StoredPeriod, StoredSegment
-    from scrubjay.store.copies import copied, held_in, still_held_in, superfluous
     from scrubjay.store.damage import Damage, Remedy, remedy_of
     from scrubjay.store.damage import find as find_damage
     from scrubjay.store.definition import is_derived
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
         scratch_folder,
         take_over,
     )
-    from scrubjay.store.forgotten_since import forgotten_since
+    from scrubjay.store.holding import copied, forgotten_since, held_in, still_held_in, superfluous
     from scrubjay.store.index_file import drop_index, save_index, saved_index
     from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
+    from scrubjay.store.moved import minted, moved_key
     from scrubjay.store.op_ingest import Received
     from scrubjay.store.perturbation import Depth, Perturbation, perturb
     from scrubjay.store.perturbation import Kind as PerturbationKind
@@ -103,21 +103,23 @@ _PLACES = {
     "Whole": ("scrubjay.store.queries.tombstones", "Whole"),
     "automatic_copies": ("scrubjay.store.file", "automatic_copies"),
     "check": ("scrubjay.store.file", "check"),
-    "copied": ("scrubjay.store.copies", "copied"),
+    "copied": ("scrubjay.store.holding", "copied"),
     "copies": ("scrubjay.store.file", "copies"),
     "drop_index": ("scrubjay.store.index_file", "drop_index"),
     "find_damage": ("scrubjay.store.damage", "find"),
-    "forgotten_since": ("scrubjay.store.forgotten_since", "forgotten_since"),
+    "forgotten_since": ("scrubjay.store.holding", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
     "half_made": ("scrubjay.store.file", "half_made"),
-    "held_in": ("scrubjay.store.copies", "held_in"),
+    "held_in": ("scrubjay.store.holding", "held_in"),
     "holder": ("scrubjay.store.lock", "holder"),
     "identity": ("scrubjay.store.lock", "identity"),
     "is_derived": ("scrubjay.store.definition", "is_derived"),
     "last_events_in": ("scrubjay.store.file", "last_events_in"),
     "log_path": ("scrubjay.store.lock", "log_path"),
     "meta_of": ("scrubjay.store.file", "meta_of"),
+    "minted": ("scrubjay.store.moved", "minted"),
     "migrations": ("scrubjay.store.file", "migrations"),
+    "moved_key": ("scrubjay.store.moved", "moved_key"),
     "next_nightly_copy": ("scrubjay.store.file", "next_nightly_copy"),
     "nightly_copies": ("scrubjay.store.file", "nightly_copies"),
     "perturb": ("scrubjay.store.perturbation", "perturb"),
@@ -130,8 +132,8 @@ _PLACES = {
     "saved_index": ("scrubjay.store.index_file", "saved_index"),
     "scratch_folder": ("scrubjay.store.file", "scratch_folder"),
     "sqlite_version": ("scrubjay_io.sqlite", "version"),
-    "still_held_in": ("scrubjay.store.copies", "still_held_in"),
-    "superfluous": ("scrubjay.store.copies", "superfluous"),
+    "still_held_in": ("scrubjay.store.holding", "still_held_in"),
+    "superfluous": ("scrubjay.store.holding", "superfluous"),
     "take_over": ("scrubjay.store.file", "take_over"),
     "verify": ("scrubjay.store.verification", "verify"),
 }
@@ -202,6 +204,8 @@ __all__ = [
     "log_path",
     "meta_of",
     "migrations",
+    "minted",
+    "moved_key",
     "next_nightly_copy",
     "nightly_copies",
     "perturb",

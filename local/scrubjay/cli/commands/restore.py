@@ -61,9 +61,8 @@ def _forgotten_again(target: Path, kept: Path, out: Output) -> int | None:
         store = await Store.open(target, now=lambda: Millis(time.time_ns() // 1_000_000), entropy=os.urandom)
         try:
             erasures = forgotten_since(kept, target)
-            cause = store.new_cause("forget", label="restore")
-            if erasures:
-                await store.write(lambda tx: erase_again(tx, erasures), cause=cause)
+            if erasures:  # under the causes that they had: which say whether it was an agent that forgot
+                await store.write(lambda tx: erase_again(tx, erasures))
             gone = [one for one in erasures if one.type == ops.OpType.FORGET and ops.new_key_of(one) is None]
             return len({ops.entity_of(one) for one in gone if not ops.lifts(one)})
         finally:
