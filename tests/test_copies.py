@@ -15,7 +15,7 @@ import pytest
 from starlette.applications import Starlette
 
 from mcp_clients import mounted, over_http
-from scrubjay import api
+from scrubjay import api, cli
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
@@ -296,6 +296,31 @@ async def test_a_copy_of_before_a_move_is_restored_with_what_moved(service: Appl
     await service.call(PERSON, "forget", api.ForgetRequest(ref=after, in_copies=False))
     [erased] = forgotten_since(service.store.path, copies[0])[-1:]
     assert ops.entity_of(erased) == before
+
+
+def test_an_agent_s_forget_stays_an_agent_s_when_a_restore_forgets_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    monkeypatch.setenv("SCRUBJAY_MODEL", "none")
+
+    async def forgotten() -> Path:
+        async with opened_at(path) as service:
+            ref, copies = await filled(service)
+            await service.call(AGENT, "forget", api.ForgetRequest(ref=ref))
+            return copies[0]
+
+    async def of_the_person() -> list[Any]:
+        async with opened_at(path) as service:
+            assert SECRET not in repr(await service.call(PERSON, "list", api.ListRequest()))
+            return await service.store.read(lambda q: q.tombstones.erasures())
+
+    copy = asyncio.run(forgotten())
+
+    assert cli.main(["--home", str(tmp_path), "--json", "restore", str(copy)]) == 0
+
+    assert asyncio.run(of_the_person()) == []
 
 
 # --- what comes by sync -----------------------------------------------------------------------------------------------
