@@ -33,6 +33,8 @@ from scrubjay.store import file
 
 SOURCE = Path(__file__).with_name("dying.c")
 PRELOADED = "SCRUBJAY_TEST_DYING"
+SECRET = "quvexzoldrun"
+COPIES = 2
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class Stage:
         plain.mkdir()
         shutil.copy(self.copy, plain / "memory.db")  # of a rollback journal, as whoever copies a backup there leaves it
         forked(lambda: self._aged(self.make("aged") / "data" / "memory.db"))
+        forgotten = forked(lambda: self._with_copies(self.make("copied")))
         both = frozenset(self.says.values())
         kept = frozenset({self.says[self.new]})
         self.scenes = (
@@ -119,6 +122,8 @@ class Stage:
             Scene("upgrade", "aged", ("stats",)),
             Scene("rebuild", "old", ("rebuild",), frozenset({self.says[self.old]})),
             Scene("salvage", "old", ("salvage",), frozenset({self.says[self.old]})),
+            Scene("forget a memory", "copied", ("forget", forgotten)),
+            Scene("forget a session", "copied", ("forget", "--session", "talk", "--yes")),
         )
 
     def make(self, name: str) -> Path:
@@ -130,6 +135,28 @@ class Stage:
     def _aged(self, path: Path) -> None:
         path.parent.mkdir()
         file.create(path, file.migrations()[:9], file.created(1_790_000_000_000, "a" * 32, "b" * 32))
+
+    def _with_copies(self, home: Path) -> str:
+        """Fill a home with what is to be forgotten, and with copies that hold it too. Returns a memory's id."""
+        shutil.copytree(self.old, home, dirs_exist_ok=True)
+        events = home / "events.jsonl"
+        events.write_text(
+            "".join(
+                json.dumps({"agent": "a", "session_id": "talk", "type": "user_message", "text": f"{SECRET} number {n}"})
+                + "\n"
+                for n in range(6)
+            )
+        )
+        assert command(home, "ingest", str(events))[0] == 0
+        events.unlink()
+        added: str = command(home, "add", f"The word is {SECRET}.")[1]["memory"]["id"]
+        nightly = home / "data" / "memory.db.nightly"
+        nightly.mkdir()
+        for copy in (nightly / "memory-2026-11-26T030000.000Z.db", home / "data" / "memory.db.v27.bak", home / "b.db"):
+            assert command(home, "backup", str(home / "b.db"), "--force")[0] == 0
+            shutil.move(home / "b.db", copy)
+        (home / "b.db").unlink()
+        return added
 
     def home(self, scene: Scene) -> Path:
         """Return a fresh copy of what lies there before a scene."""
@@ -173,6 +200,8 @@ def broken(scene: Scene, home: Path) -> list[str]:
     said = ask("audit").get("state")
     if scene.may_say and said not in scene.may_say:
         wrong.append("it says neither what it said before nor what it was to say")
+    if scene.name.startswith("forget"):
+        return [*wrong, *held_after(scene, home)]
     again = [word.format(home=home) for word in scene.words]
     ask(*again, *(["--force"] if scene.name == "backup" and out.exists() else []))
     if scene.name == "backup":
@@ -181,14 +210,32 @@ def broken(scene: Scene, home: Path) -> list[str]:
     return wrong
 
 
-def play(trials: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+def held_after(scene: Scene, home: Path) -> list[str]:
+    """Return what does not hold once what was to be forgotten is forgotten again, or else the next thing is."""
+    kept = file.automatic_copies(home / "data" / "memory.db")
+    wrong = [f"{copy.name}: {found[0]}" for copy in kept if (found := file.check(copy))]
+    if len(kept) != COPIES:
+        wrong.append(f"{len(kept)} copies are left of {COPIES}")
+    again = forked(lambda: command(home, *scene.words))
+    if again is None:
+        wrong.append("the same again did not end")
+    for words in (("add", "the next words", "--name", "next"), ("forget", "next"), ("verify",)):
+        answer = forked(lambda words=words: command(home, *words))
+        wrong += [] if answer is not None and answer[0] == 0 else [f"{words}: {answer}"]
+    only = f"The word is {SECRET}.".encode() if "memory" in scene.name else f"{SECRET} number".encode()
+    files = [path for path in home.rglob("*") if path.is_file()]
+    return [*wrong, *(f"{path.name} holds what was forgotten" for path in files if only in path.read_bytes())]
+
+
+def play(trials: int, seed: int, folder: Path, only: str = "") -> tuple[Counter[str], list[str]]:
     """Kill `trials` commands, half of them at steps spread over each command, half at random moments."""
     draw = random.Random(seed)
     stage = Stage(folder)
     kills: Counter[str] = Counter()
     failures: list[str] = []
-    each = -(-trials // len(stage.scenes))
-    for scene in stage.scenes:
+    scenes = [scene for scene in stage.scenes if scene.name.startswith(only)]
+    each = -(-trials // len(scenes))
+    for scene in scenes:
         began = time.monotonic()
         steps = played(scene, stage.home(scene), 0)
         took = time.monotonic() - began
@@ -212,6 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Play, and print what came of it."""
     parser = argparse.ArgumentParser(prog="kill_files")
     parser.add_argument("--trials", type=int, default=300)
+    parser.add_argument("--scene", default="", help="only of these, by how their names begin")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     chosen = parser.parse_args(argv)
     if not shutil.which("cc"):
@@ -223,12 +271,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             kept = {key: value for key, value in os.environ.items() if not key.startswith("SCRUBJAY_")}
             environ = kept | {"LD_PRELOAD": str(library), PRELOADED: str(library), "HOME": folder}
             environ |= {"SCRUBJAY_MODEL": "none", "SCRUBJAY_PORT": "0", "SCRUBJAY_MODELS_DIR": f"{folder}/models"}
-            words = ["--trials", str(chosen.trials), "--seed", str(chosen.seed)]
+            words = ["--trials", str(chosen.trials), "--seed", str(chosen.seed), "--scene", chosen.scene]
             return subprocess.run([sys.executable, "-m", "kill_files", *words], env=environ, check=False).returncode
         for name in table.COMMANDS:
             importlib.import_module(f"scrubjay.cli.commands.{name.rstrip('_')}{'_' * (name in {'import', 'list'})}")
         began = time.monotonic()
-        kills, failures = play(chosen.trials, chosen.seed, Path(folder))
+        kills, failures = play(chosen.trials, chosen.seed, Path(folder), chosen.scene)
         for failure in failures:
             sys.stdout.write(f"{failure}\n")
         counted = "".join(f"  {count:>4}  {name}\n" for name, count in sorted(kills.items()))

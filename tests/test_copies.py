@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,19 +15,20 @@ import pytest
 from starlette.applications import Starlette
 
 from mcp_clients import mounted, over_http
-from scrubjay import api
+from scrubjay import api, cli
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.policy import DEFAULT
 from scrubjay.service.application import Application
 from scrubjay.service.leftovers import AGAIN_SECONDS
-from scrubjay.store import automatic_copies, check, file, migrations, nightly_copies, restore
+from scrubjay.store import automatic_copies, check, file, forgotten_since, migrations, nightly_copies, restore
 from scrubjay_shared import ops
-from scrubjay_shared.errors import UnavailableError
+from scrubjay_shared.errors import NotFoundError, UnavailableError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import MemoryDraft
 from service_calls import ingest
 from service_calls import said as spoken
 from test_merge import op, received
+from test_projects import repository, say
 
 pytestmark = pytest.mark.anyio
 
@@ -188,14 +190,37 @@ async def test_a_person_s_forget_blanks_the_copies_and_leaves_them_whole_and_res
     assert not list(service.store.path.parent.glob("*.blanking"))
 
 
-async def test_a_copy_of_an_older_schema_is_blanked_too(service: Application) -> None:
-    ref, copies = await filled(service)
-    old = copies[0]
-    with closing(sqlite3.connect(old)) as connection:  # as it was before the last migrations: without their tables
-        connection.execute("drop table unremembered")
-        connection.execute("drop index memory_review")
-        connection.execute("pragma user_version = 27")
+def of_version(version: int, path: Path) -> None:
+    """Make a copy what a program of an older version made of the same contents."""
+    new = path.with_name("new.db")
+    path.rename(new)
+    file.create(path, migrations()[:version], {})
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("attach ? as new", (str(new),))
+        for (table,) in connection.execute(
+            "select name from main.sqlite_schema where type = 'table' and name in (select name from new.sqlite_schema)"
+            " and name not like 'memory_fts%' and name not like 'sqlite%'"
+        ).fetchall():
+            columns = ", ".join(
+                str(row[0])
+                for row in connection.execute(
+                    "select name from pragma_table_info(?, 'main')"
+                    " where name in (select name from pragma_table_info(?, 'new'))",
+                    (table, table),
+                )
+            )
+            connection.execute(f"insert into main.{table} ({columns}) select {columns} from new.{table}")
+        connection.execute("delete from main.meta where key = 'projected'")
         connection.commit()
+    new.unlink()
+
+
+@pytest.mark.parametrize("version", [20, 27, 28])
+async def test_a_copy_of_an_older_schema_is_blanked_too(service: Application, version: int) -> None:
+    ref, copies = await filled(service)
+    of_version(version, copies[0])
+    assert check(copies[0]) == []
+    assert holds(copies[0], SECRET)
 
     answer = await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
 
@@ -212,6 +237,90 @@ async def test_a_copy_that_cannot_be_blanked_is_deleted_by_the_person_s_forget_a
     assert answer.deleted == (str(copies[0]),)
     assert answer.blanked == len(copies) - 1
     assert automatic_copies(service.store.path) == copies[1:]
+
+
+# --- what was stored again elsewhere ----------------------------------------------------------------------------------
+
+
+async def moved(service: Application, folder: Path, text: str) -> tuple[str, str, list[Path]]:
+    """Return an event that a copy holds under the project of a folder, and its id after the folder was trusted."""
+    await say(service, repository(folder / "shop", "git@github.com:ana/shop"), "Nothing yet.")
+    clone = repository(folder / "clone", "https://github.com/ana/shop")
+    await say(service, clone, text, "t")
+    await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=20_000))
+    [before] = (await service.call(PERSON, "events", api.EventsRequest(session_id="t"))).events
+    _, copies = await filled(service)
+    await service.call(PERSON, "trust_folder", api.TrustFolderRequest(folder=str(clone)))
+    [after] = (await service.call(PERSON, "events", api.EventsRequest(session_id="t"))).events
+    assert before.id != after.id
+    return before.id, after.id, copies
+
+
+async def test_what_moved_to_another_project_stays_in_the_copies_when_something_else_is_forgotten(
+    service: Application, tmp_path: Path
+) -> None:
+    await moved(service, tmp_path, "From now on we always deploy with nomad, never with ansible.")
+    other = (await service.call(PERSON, "add", MemoryDraft(content="A zebra has stripes."))).memory.id
+    await service.scheduler.run("backup")
+
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=other))
+
+    copies = automatic_copies(service.store.path)
+    assert not any(holds(copy, "zebra") for copy in copies)
+    assert all(holds(copy, "deploy with nomad") for copy in copies)
+
+
+@pytest.mark.parametrize("named", ["event", "memory"])
+async def test_what_moved_and_was_then_forgotten_is_in_no_copy_of_before(
+    service: Application, tmp_path: Path, named: str
+) -> None:
+    text = "From now on we always deploy with nomad, never with ansible."
+    _, event, _ = await moved(service, tmp_path, text)
+    listed = (await service.call(PERSON, "list", api.ListRequest())).entries
+    memory = next(one.memory.id for one in listed if "nomad" in one.memory.content)
+
+    for ref in (event, memory)[:: 1 if named == "event" else -1]:
+        with contextlib.suppress(NotFoundError):
+            await service.call(PERSON, "forget", api.ForgetRequest(ref=ref))
+
+    copies = automatic_copies(service.store.path)
+    assert [copy.name for copy in copies if holds(copy, "nomad")] == []
+    assert all(check(copy) == [] for copy in copies)
+
+
+async def test_a_copy_of_before_a_move_is_restored_with_what_moved(service: Application, tmp_path: Path) -> None:
+    before, after, copies = await moved(service, tmp_path, "We keep the pin in slot 7.")
+
+    assert forgotten_since(service.store.path, copies[0]) == ()
+
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=after, in_copies=False))
+    [erased] = forgotten_since(service.store.path, copies[0])[-1:]
+    assert ops.entity_of(erased) == before
+
+
+def test_an_agent_s_forget_stays_an_agent_s_when_a_restore_forgets_it_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    monkeypatch.setenv("SCRUBJAY_MODEL", "none")
+
+    async def forgotten() -> Path:
+        async with opened_at(path) as service:
+            ref, copies = await filled(service)
+            await service.call(AGENT, "forget", api.ForgetRequest(ref=ref))
+            return copies[0]
+
+    async def of_the_person() -> list[Any]:
+        async with opened_at(path) as service:
+            assert SECRET not in repr(await service.call(PERSON, "list", api.ListRequest()))
+            return await service.store.read(lambda q: q.tombstones.erasures())
+
+    copy = asyncio.run(forgotten())
+
+    assert cli.main(["--home", str(tmp_path), "--json", "restore", str(copy)]) == 0
+
+    assert asyncio.run(of_the_person()) == []
 
 
 # --- what comes by sync -----------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import pytest
 from scrubjay import api
 from scrubjay.api.caller import PERSON
 from scrubjay.importers import export_format
-from scrubjay.service import transfer
 from scrubjay.service.application import Application
+from scrubjay.store import minted
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import (
@@ -349,7 +349,7 @@ async def test_a_memory_keeps_its_source_when_the_event_was_here_under_another_i
 
     await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
 
-    memory_id = transfer.minted(MEMORY.id)
+    memory_id = minted(MEMORY.id)
     why = await service.call(PERSON, "why", api.RefRequest(ref=memory_id))
     assert [event.id for event in why.sources[0].events] == [here]
     assert (await service.call(PERSON, "forget", api.ForgetRequest(ref=memory_id))).sources == 1
@@ -372,7 +372,7 @@ async def test_a_source_that_does_not_say_so_is_no_source(grip: Grip, *, restore
 
     answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=data, restore=restore))
 
-    why = await service.call(PERSON, "why", api.RefRequest(ref=MEMORY.id if restore else transfer.minted(MEMORY.id)))
+    why = await service.call(PERSON, "why", api.RefRequest(ref=MEMORY.id if restore else minted(MEMORY.id)))
     assert why.sources == ()
     assert api.Skipped(reason="source_not_found", count=1) in answer.skipped
 
@@ -390,7 +390,7 @@ async def test_an_id_that_is_here_already_is_not_taken_in_twice(service: Applica
 async def test_a_forgotten_memory_does_not_come_back_with_an_old_export(service: Application) -> None:
     await service.call(PERSON, "import", api.ImportRequest(name="x", data=export_of(EVENT, KEPT)))
     data = await exported(service)
-    await service.call(PERSON, "forget", api.ForgetRequest(ref=transfer.minted(MEMORY.id)))
+    await service.call(PERSON, "forget", api.ForgetRequest(ref=minted(MEMORY.id)))
 
     answer = await service.call(PERSON, "import", api.ImportRequest(name="x", data=data))
 

@@ -20,7 +20,7 @@ import pytest
 
 from damaged import flip
 from scrubjay import destination
-from scrubjay.store import Store, check, half_made
+from scrubjay.store import Store, check, half_made, nightly_copies
 from scrubjay.store.log_file import Tail, read_log
 from scrubjay.vault import files as vault_files
 from scrubjay_io.sqlite import driver
@@ -328,3 +328,19 @@ def test_whatever_step_a_command_is_killed_at_the_store_opens_and_is_whole() -> 
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_in_the_place_of_a_store_or_of_a_copy_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    night = tmp_path / "memory.db.nightly"
+    night.mkdir()
+    os.mkfifo(path)
+    os.mkfifo(night / "memory-2026-11-26T030000.000Z.db")
+    (night / "memory-2026-11-27T030000.000Z.db").mkdir()
+    code = "import sys, pathlib; from scrubjay.store import check; print(check(pathlib.Path(sys.argv[1])))"
+
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=True)
+
+    assert "is a device or a pipe" in done.stdout
+    assert nightly_copies(path) == []

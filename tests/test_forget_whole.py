@@ -11,7 +11,9 @@ from cli_shell import Shell
 from scrubjay import api
 from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.service.application import Application
+from scrubjay.store import MemoryWrite
 from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError
+from scrubjay_shared.ops import Field
 from scrubjay_shared.records import MemoryDraft, Scope
 from service_calls import ingest, listed, said
 
@@ -112,6 +114,29 @@ async def test_what_was_learned_from_elsewhere_too_stays(service: Application, t
 
     events = (await service.call(PERSON, "events", api.EventsRequest(session_id="own"))).events
     assert any(SECRET in event.text for event in events), "what was said here was not imported"
+
+
+@pytest.mark.parametrize("named", ["import", "session"])
+async def test_a_memory_of_the_person_s_that_was_put_away_into_one_of_an_import_comes_back(
+    service: Application, tmp_path: Path, named: str
+) -> None:
+    cause = await loaded(service, tmp_path)
+    mine = (await service.call(PERSON, "add", MemoryDraft(content="I keep Makefiles short."))).memory.id
+    [theirs] = [
+        entry.memory.id
+        for entry in (await service.call(PERSON, "list", api.ListRequest())).entries
+        if "in Makefiles" in entry.memory.content
+    ]
+    away = {Field.ARCHIVED_AT: 1_800_000_000_000, Field.SUPERSEDED_BY: theirs}
+    await service.store.write(lambda tx: tx.memories.write([MemoryWrite(memory_id=mine, fields=away)]))
+    assert await service.store.read(lambda q: q.memories.put_away_into(theirs)) == [mine]
+    assert "I keep Makefiles short." not in await listed(service)
+    whole = api.ForgetAllRequest(import_cause=cause) if named == "import" else api.ForgetAllRequest(session_id="s")
+
+    done = await service.call(PERSON, "forget_all", whole)
+
+    assert done.memories == 2
+    assert sorted(await listed(service)) == sorted([OWN, "I keep Makefiles short."])
 
 
 async def test_only_the_person_forgets_a_whole_and_names_exactly_one(service: Application) -> None:

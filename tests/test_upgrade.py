@@ -66,6 +66,8 @@ def said_again(before: Any, after: Any, path: str = "") -> list[str]:
             for one in (said_again(value, after[key], f"{path}/{key}") if key in after else [f"{path}/{key} is gone"])
         ]
     if isinstance(before, list):
+        if path.endswith("/findings"):  # one of each kind: there may be more kinds by now
+            return said_again({one["kind"]: one for one in before}, {one["kind"]: one for one in after}, path)
         if len(before) != len(after):
             return [f"{path}: {len(before)} before, {len(after)} now"]
         return [one for at, each in enumerate(before) for one in said_again(each, after[at], f"{path}/{at}")]

@@ -16,7 +16,7 @@ from scrubjay.api.access import View
 from scrubjay.api.caller import Caller, Principal
 from scrubjay.ingest import intake
 from scrubjay.service import archive_words
-from scrubjay.service.erasing import drop_grip, erase, forget_events, project_of
+from scrubjay.service.erasing import BACK, drop_grip, erase, forget_events, project_of
 from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.references import References
 from scrubjay.store import (
@@ -24,6 +24,7 @@ from scrubjay.store import (
     UNSWEPT,
     Forget,
     HeldWords,
+    MemoryWrite,
     Queries,
     Refusal,
     Store,
@@ -146,7 +147,8 @@ class Forgetting:
         answer = replace(answer, examples=())  # what is gone is shown no more
         cause = self._store.new_cause(FORGET, label=of)
         async with self._unsaved_index():
-            for work, ids in ((_forget_memories, whole.memories), (_forget_all_events, whole.events)):
+            memories = partial(_forget_memories, whole=frozenset(whole.memories))
+            for work, ids in ((memories, whole.memories), (_forget_all_events, whole.events)):
                 for at in range(0, len(ids), FORGOTTEN_AT_ONCE):
                     await self._store.write(partial(work, ids=ids[at : at + FORGOTTEN_AT_ONCE]), cause=cause)
         log.info("forgot all memories=%d events=%d", len(whole.memories), len(whole.events))
@@ -265,9 +267,12 @@ def _by_kind(found: Sweep, theirs: set[str]) -> Iterator[tuple[str, Sweep]]:
             )
 
 
-def _forget_memories(tx: Transaction, ids: Sequence[str]) -> None:
+def _forget_memories(tx: Transaction, ids: Sequence[str], whole: frozenset[str]) -> None:
+    """Erase the next memories of a whole. What is not of it and was put away into one of them comes back."""
     for memory_id in ids:
         if tx.queries.memories.existing([memory_id]):  # or it went with another
+            inside = [one for one in tx.queries.memories.put_away_into(memory_id) if one not in whole]
+            tx.memories.write([MemoryWrite(memory_id=one, fields=BACK) for one in inside])
             erase(tx, memory_id)
     tx.forget.erase_traces()
 

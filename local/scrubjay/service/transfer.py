@@ -10,7 +10,6 @@ A restore of a file that holds the log takes the log in, as sync takes in the lo
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,10 +23,10 @@ from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import DEFAULT, TYPE_SALIENCE, MemoryPolicy
 from scrubjay.service.events import without_forgotten
-from scrubjay.store import MemoryWrite, Statement, Transaction
+from scrubjay.store import MemoryWrite, Statement, Transaction, minted
 from scrubjay.store.queries.replication import LEFT
 from scrubjay_shared import ops
-from scrubjay_shared.clock import Millis, ulid, ulid_bytes
+from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import CorruptError, DeniedError, InvalidError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Event, EventDraft, Grip, Kind, MemoryDraft, Scope, content_hash
@@ -58,12 +57,6 @@ class Ready:
     grips: tuple[Grip, ...]
     changed: Counter[str]
     review: str | None = None
-
-
-def minted(record_id: str) -> str:
-    """Return the id under which an import stores a record of a file: the same each time, and none that is in use."""
-    given = ulid_bytes(record_id)
-    return ulid(Millis(int.from_bytes(given[:6], "big")), hashlib.sha256(b"import\x1f" + given).digest()[:10])
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

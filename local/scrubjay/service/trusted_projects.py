@@ -11,7 +11,7 @@ from scrubjay import api
 from scrubjay.checkouts import absolute, looked_up
 from scrubjay.ingest import intake
 from scrubjay.service import archive_words
-from scrubjay.store import MemoryWrite, Store, Transaction
+from scrubjay.store import MemoryWrite, Store, Transaction, moved_key
 from scrubjay.trusted_folders import Claim, FolderState, TrustedFolders
 from scrubjay_shared.errors import NotFoundError
 from scrubjay_shared.ops import Field
@@ -92,7 +92,7 @@ def _move_events(tx: Transaction, own: str, project: str) -> int:
     events = tx.queries.events.of_project(own, MOVED_AT_ONCE)
     if not events:
         return 0
-    copies = [replace(event, id="", project=project, dedupe_key=f"moved:{event.id}") for event in events]
+    copies = [replace(event, id="", project=project, dedupe_key=moved_key(event.id)) for event in events]
     there = dict(zip((event.id for event in events), tx.events.append(copies, learn=False), strict=True))
     grips = {grip.id: grip for event_id in there for grip in tx.queries.grips.over(event_id, None)}
     moved = {one: found for one, grip in grips.items() if (found := _moved_grips(tx, grip, there))}

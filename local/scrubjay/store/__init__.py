@@ -26,13 +26,13 @@ if TYPE_CHECKING:
         scratch_folder,
         take_over,
     )
-    from scrubjay.store.held_copies import copied, held_in, still_held_in, superfluous
+    from scrubjay.store.holding import copied, forgotten_since, held_in, still_held_in, superfluous
     from scrubjay.store.index_file import drop_index, save_index, saved_index
     from scrubjay.store.lock import Held, Holder, StoreInUseError, gone, holder, identity, log_path, replaced
+    from scrubjay.store.moved import minted, moved_key
     from scrubjay.store.op_ingest import Received
     from scrubjay.store.perturbation import Depth, Perturbation, perturb
     from scrubjay.store.perturbation import Kind as PerturbationKind
-    from scrubjay.store.put_aside import forgotten_since
     from scrubjay.store.queries import EventFilter, MemoryFilter, Queries
     from scrubjay.store.queries.causes import CauseRow
     from scrubjay.store.queries.conflicts import Conflict
@@ -103,13 +103,13 @@ _PLACES = {
     "Whole": ("scrubjay.store.queries.tombstones", "Whole"),
     "automatic_copies": ("scrubjay.store.file", "automatic_copies"),
     "check": ("scrubjay.store.file", "check"),
-    "copied": ("scrubjay.store.held_copies", "copied"),
+    "copied": ("scrubjay.store.holding", "copied"),
     "drop_index": ("scrubjay.store.index_file", "drop_index"),
     "find_damage": ("scrubjay.store.damage", "find"),
-    "forgotten_since": ("scrubjay.store.put_aside", "forgotten_since"),
+    "forgotten_since": ("scrubjay.store.holding", "forgotten_since"),
     "gone": ("scrubjay.store.lock", "gone"),
     "half_made": ("scrubjay.store.file", "half_made"),
-    "held_in": ("scrubjay.store.held_copies", "held_in"),
+    "held_in": ("scrubjay.store.holding", "held_in"),
     "holder": ("scrubjay.store.lock", "holder"),
     "identity": ("scrubjay.store.lock", "identity"),
     "kept_copies": ("scrubjay.store.file", "kept_copies"),
@@ -117,7 +117,9 @@ _PLACES = {
     "last_events_in": ("scrubjay.store.file", "last_events_in"),
     "log_path": ("scrubjay.store.lock", "log_path"),
     "meta_of": ("scrubjay.store.file", "meta_of"),
+    "minted": ("scrubjay.store.moved", "minted"),
     "migrations": ("scrubjay.store.file", "migrations"),
+    "moved_key": ("scrubjay.store.moved", "moved_key"),
     "next_nightly_copy": ("scrubjay.store.file", "next_nightly_copy"),
     "nightly_copies": ("scrubjay.store.file", "nightly_copies"),
     "perturb": ("scrubjay.store.perturbation", "perturb"),
@@ -130,8 +132,8 @@ _PLACES = {
     "saved_index": ("scrubjay.store.index_file", "saved_index"),
     "scratch_folder": ("scrubjay.store.file", "scratch_folder"),
     "sqlite_version": ("scrubjay_io.sqlite", "version"),
-    "still_held_in": ("scrubjay.store.held_copies", "still_held_in"),
-    "superfluous": ("scrubjay.store.held_copies", "superfluous"),
+    "still_held_in": ("scrubjay.store.holding", "still_held_in"),
+    "superfluous": ("scrubjay.store.holding", "superfluous"),
     "take_over": ("scrubjay.store.file", "take_over"),
     "verify": ("scrubjay.store.verification", "verify"),
 }
@@ -202,6 +204,8 @@ __all__ = [
     "log_path",
     "meta_of",
     "migrations",
+    "minted",
+    "moved_key",
     "next_nightly_copy",
     "nightly_copies",
     "perturb",

@@ -15,6 +15,10 @@ KEEPING_COPIES = frozenset({"agent_forget", "forget_once"})
 """The kinds of the causes of forgetting, by an agent or for once, that leaves these copies to the person."""
 
 
+REPLACING = frozenset({"move", "import", "restore"})
+"""The kinds of the causes that erase what they store elsewhere: these copies keep it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """What a device is about to write for: its id as ops name it, and what it is about (which is not replicated)."""

@@ -139,7 +139,7 @@ def _is_part(path: Path) -> bool:
 def nightly_copies(path: Path) -> list[Path]:
     """Return the copies of a store that the daemon made by itself, under the names that it gave them."""
     folder = path.with_name(path.name + _NIGHTLY)
-    return sorted(one for one in folder.glob("memory-*.db") if _NAME_OF_NIGHT.fullmatch(one.name))
+    return sorted(one for one in folder.glob("memory-*.db") if _NAME_OF_NIGHT.fullmatch(one.name) and one.is_file())
 
 
 def scratch_folder(path: Path) -> Path:
@@ -428,6 +428,8 @@ def _refuse_orphan_log(path: Path) -> None:
 
 def refuse_foreign(path: Path) -> None:
     """Raise NotFoundError, CorruptError or UnavailableError where a file is no store that can be read."""
+    if path.exists() and not (path.is_file() or path.is_dir()):  # to open a pipe waits for whoever writes into it
+        raise CorruptError(f"{path} is a device or a pipe, not a store", hint="move it away, or name another file")
     try:
         with path.open("rb") as stream:
             header = stream.read(_HEADER_BYTES)

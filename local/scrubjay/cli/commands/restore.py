@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,15 +57,16 @@ def run(line: Namespace) -> None:
 def _forgotten_again(target: Path, kept: Path, out: Output) -> int | None:
     """Forget in the restored store what the old one forgot since. Returns how much, None where it cannot be read."""
     from scrubjay.service.erasing import erase_again  # noqa: PLC0415  # as above
-    from scrubjay.store import Store, forgotten_since  # noqa: PLC0415
+    from scrubjay.store import Cause, Store, forgotten_since  # noqa: PLC0415
 
     async def work() -> int:
         store = await Store.open(target, now=lambda: Millis(time.time_ns() // 1_000_000), entropy=os.urandom)
         try:
             erasures = forgotten_since(kept, target)
-            cause = store.new_cause("forget", label="restore")
-            if erasures:
-                await store.write(lambda tx: erase_again(tx, erasures), cause=cause)
+            # Under the causes that they had, which say whether it was an agent that forgot.
+            for known, part in groupby(erasures, ops.cause_of):
+                cause = Cause(id=known, label="restore") if known else store.new_cause("forget", label="restore")
+                await store.write(partial(erase_again, erasures=list(part)), cause=cause)
             gone = [one for one in erasures if one.type == ops.OpType.FORGET and ops.new_key_of(one) is None]
             return len({ops.entity_of(one) for one in gone if not ops.lifts(one)})
         finally:

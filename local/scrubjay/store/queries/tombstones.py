@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrubjay.store import rows
-from scrubjay.store.causes import KEEPING_COPIES
+from scrubjay.store.causes import KEEPING_COPIES, REPLACING
+from scrubjay.store.moved import KIND, with_replaced
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared import ops, tombstones
 from scrubjay_shared.clock import Hlc, Millis, millis_of
@@ -21,8 +22,8 @@ _NOT_OF_TEAMS = "id not in (select entity from placed where scope in (select tea
 """Of memories: what others of a team may have written is not forgotten because the same words were."""
 
 
-_KIND = "substr(coalesce(c.id, ''), 1, instr(coalesce(c.id, ''), ':') - 1)"
 _KEEPING = rows.array(sorted(KEEPING_COPIES))
+_REPLACING = rows.array(sorted(REPLACING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,7 @@ class TombstoneQueries:
 
         These are all but an agent's, a person's for once, and those of others of a team; and whoever wrote them, those
         by which some memories or events were forgotten, with all that went with these. `alone`: only the latter.
+        What was erased because it stands elsewhere now is not among them until that is forgotten.
         """
         wanted = rows.array(sorted(set(about)))
         found = self._fetch(
@@ -113,14 +115,16 @@ class TombstoneQueries:
             "  and cause is not null and entity in (select value from json_each(?1)))"
             " select o.device, o.seq, o.body from op o indexed by op_erases left join cause c on c.n = o.cause"
             " where o.type in (3, 8) and o.body is not null"
+            f" and {KIND} not in (select value from json_each(?4))"
             " and (o.cause in (select n from asked) or o.entity in (select value from json_each(?1)) or (not ?3"
-            f"  and {_KIND} not in (select value from json_each(?2))"
+            f"  and {KIND} not in (select value from json_each(?2))"
             "  and (o.device = (select value from meta where key = 'device') or o.entity not in"
             "   (select entity from placed where scope in (select team from team_log)))))"
             " order by o.hlc, o.device, o.seq",
-            (wanted, _KEEPING, alone),
+            (wanted, _KEEPING, alone, _REPLACING),
         )
-        return [ops.decode(bytes(body), device=device, seq=seq) for device, seq, body in found]
+        decoded = (ops.decode(bytes(body), device=device, seq=seq) for device, seq, body in found)
+        return with_replaced(self._fetch, decoded)
 
     def left_to_person(self, entities: Iterable[str]) -> set[str]:
         """Return which of some forgotten things nobody forgot but those who leave the copies to the person."""
@@ -128,7 +132,7 @@ class TombstoneQueries:
             "select o.entity from op o indexed by op_erases left join cause c on c.n = o.cause"
             f" where o.type in (3, 8) and o.type = {int(OpType.FORGET)}"
             " and o.entity in (select value from json_each(?))"
-            f" group by o.entity having min({_KIND} in (select value from json_each(?)))",
+            f" group by o.entity having min({KIND} in (select value from json_each(?)))",
             (rows.array(sorted(set(entities))), _KEEPING),
         )
         return {str(row[0]) for row in found}

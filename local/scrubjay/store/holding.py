@@ -1,4 +1,4 @@
-"""What the copies that a store has beside it hold: of what was forgotten since, and of what the store itself holds."""
+"""What a store and its copies hold of each other: of what was forgotten since, and of what the store itself holds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from scrubjay.store import file, rows, sqlite
-from scrubjay_io.sqlite import driver
+from scrubjay.store.causes import REPLACING
+from scrubjay.store.moved import KIND, with_replaced
+from scrubjay_io.sqlite import driver, reader, side_files
 from scrubjay_shared import ops
 from scrubjay_shared.errors import ScrubjayError
 from scrubjay_shared.ops import OpType
 from scrubjay_shared.records import Op
+
+_ERASING = (int(OpType.FORGET), int(OpType.BLANK))
 
 
 def held_in(copy: Path, erasures: Sequence[Op]) -> list[Op]:
@@ -20,10 +24,10 @@ def held_in(copy: Path, erasures: Sequence[Op]) -> list[Op]:
 
     Raises CorruptError for a copy that cannot be read, also for one of a schema from before there were tombstones.
     """
-    of = {(op.device, op.seq): ops.entity_of(op) for op in erasures}
+    of = [ops.entity_of(op) for op in erasures]
     with sqlite.translated(copy), _opened(copy) as connection:
         fetch = sqlite.fetching(connection)
-        wanted = rows.array(sorted(set(of.values())))
+        wanted = rows.array(sorted(set(of)))
         whole = {
             str(row[0])
             for row in fetch(
@@ -43,19 +47,18 @@ def held_in(copy: Path, erasures: Sequence[Op]) -> list[Op]:
         }
         keys = {str(row[0]) for row in fetch("select id from tombstone_key")}
 
-    def holds(op: Op) -> bool:
-        entity = of[op.device, op.seq]
+    def holds(op: Op, entity: str) -> bool:
         if op.type == OpType.BLANK:
             return entity in texts and ops.blanked(texts[entity], ops.spans_of(op)) != texts[entity]
         return entity in whole
 
-    found = {(op.device, op.seq) for op in erasures if holds(op)}
-    if not found:
+    found = [holds(op, entity) for op, entity in zip(erasures, of, strict=True)]
+    if not any(found):
         return []
     return [
         op
-        for op in erasures
-        if (op.device, op.seq) in found or (ops.new_key_of(op) is not None and of[op.device, op.seq] not in keys)
+        for op, entity, held in zip(erasures, of, found, strict=True)
+        if held or (ops.new_key_of(op) is not None and entity not in keys)
     ]
 
 
@@ -97,6 +100,35 @@ def _shared_ops(store: Path, copy: Path) -> int:
             )
     except ScrubjayError:
         return -1
+
+
+def forgotten_since(kept: Path, restored: Path) -> tuple[Op, ...]:
+    """Return the ops by which this device erased something in `kept`, in their order, that `restored` does not hold.
+
+    They hold ids, places and keyed digests, and no words. What other devices forgot comes again by sync. Raises
+    CorruptError where a file cannot be read.
+    """
+    there = {op.op_id for op in _erasures(restored)}
+    return tuple(op for op in _erasures(kept) if op.op_id not in there)
+
+
+def _erasures(path: Path) -> Sequence[Op]:
+    # A reader of a file without a log leaves one behind, unless it knows that nobody else writes there.
+    alone = not any(each.exists() for each in side_files(path))
+    at = f"{path.absolute().as_uri()}?immutable=1"
+    with (
+        sqlite.translated(path),
+        contextlib.closing(driver.connect(at, uri=True) if alone else reader(path)) as connection,
+    ):
+        fetch = sqlite.fetching(connection)
+        found = fetch(
+            "select o.device, o.seq, o.body from op o left join cause c on c.n = o.cause"
+            " where o.type in (?, ?) and o.body is not null"
+            f" and {KIND} not in (select value from json_each(?))"
+            " and o.device = (select value from meta where key = 'device') order by o.seq",
+            (*_ERASING, rows.array(sorted(REPLACING))),
+        )
+        return with_replaced(fetch, (ops.decode(bytes(body), device=device, seq=seq) for device, seq, body in found))
 
 
 @contextlib.contextmanager
