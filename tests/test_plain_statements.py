@@ -12,7 +12,48 @@ from scrubjay.lifecycle.supersession import verdict_of
 from scrubjay.policy import SupersessionPolicy
 
 WORDS = st.sampled_from(
-    ["the", "we", "our", "port", "service", "uses", "is", "not", "never", "now", "until", "replaced", "dropped", "instead", "of", "moved", "to", "from", "postgres", "redis", "8080", "9090", "v2", "v3", "Ann", "Ben", "user", "prefers", "tea", "coffee,", "no", "longer", "for", "while", "and", "on", "db-1", "db-2", "enabled", "disabled"]
+    [
+        "the",
+        "we",
+        "our",
+        "port",
+        "service",
+        "uses",
+        "is",
+        "not",
+        "never",
+        "now",
+        "until",
+        "replaced",
+        "dropped",
+        "instead",
+        "of",
+        "moved",
+        "to",
+        "from",
+        "postgres",
+        "redis",
+        "8080",
+        "9090",
+        "v2",
+        "v3",
+        "Ann",
+        "Ben",
+        "user",
+        "prefers",
+        "tea",
+        "coffee,",
+        "no",
+        "longer",
+        "for",
+        "while",
+        "and",
+        "on",
+        "db-1",
+        "db-2",
+        "enabled",
+        "disabled",
+    ]
 )
 TEXTS = st.lists(WORDS, min_size=2, max_size=9).map(" ".join)
 POLICY = SupersessionPolicy()
