@@ -33,7 +33,8 @@ def test_where_no_word_is_left_out_the_best_are_those_of_plain_bm25(texts: list[
     index = index_of(*(memory(f"{n:026}", text) for n, text in enumerate(texts)))
     plain = scoring.bm25(analyse(asked), [analyse(text) for text in texts], k1=NEAR_K1, b=NEAR_B)
 
-    found = [int(id_) for id_ in sharing_words(index, analyse(asked), policy=ALL, count=count, longest=1_000)]
+    [ids] = sharing_words(index, [analyse(asked)], policy=ALL, count=count, longest=1_000)
+    found = [int(id_) for id_ in ids]
 
     best = sorted((score for score in plain if score > 0), reverse=True)[:count]
     assert [plain[n] for n in found] == pytest.approx(best, rel=1e-5)
@@ -45,15 +46,14 @@ def test_what_is_found_by_a_rare_word_is_found_however_many_share_the_common_one
     index = index_of(*common, memory("Z" * 26, "The user prefers marmalade in the morning"))
     policy = WorkPolicy(near_rows=100)
 
-    assert sharing_words(
-        index, analyse("The user prefers honey to marmalade"), policy=policy, count=12, longest=99
-    ) == ["Z" * 26]
+    asked = analyse("The user prefers honey to marmalade")
+    assert sharing_words(index, [asked], policy=policy, count=12, longest=99) == [["Z" * 26]]
 
 
 def test_a_text_of_common_words_alone_is_looked_up_by_the_rarest_of_them() -> None:
     index = index_of(*(memory(f"{n:026}", "The user prefers" if n % 2 else "The user was asked") for n in range(300)))
 
-    found = sharing_words(index, analyse("The user prefers"), policy=WorkPolicy(near_rows=10), count=3, longest=99)
+    [found] = sharing_words(index, [analyse("The user prefers")], policy=WorkPolicy(near_rows=10), count=3, longest=99)
 
     assert len(found) == 3
     assert all(int(id_) % 2 for id_ in found)
@@ -66,7 +66,7 @@ def test_what_was_put_away_and_what_is_too_long_is_not_compared_with() -> None:
         memory("C" * 26, "The quay is closed. " + "And there is more to say. " * 50),
     )
 
-    assert sharing_words(index, analyse("The quay is open"), policy=ALL, count=9, longest=20) == ["A" * 26]
+    assert sharing_words(index, [analyse("The quay is open")], policy=ALL, count=9, longest=20) == [["A" * 26]]
 
 
 @pytest.mark.anyio

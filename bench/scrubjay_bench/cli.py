@@ -37,6 +37,7 @@ from scrubjay_bench import (
     scale,
     starting,
     surfacing_cli,
+    terminal,
 )
 from scrubjay_bench.figures import Figure, load, machine
 from scrubjay_bench.plan import Plan
@@ -76,6 +77,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Plan], list[Figure]]]] = {
     "import": ("Importing", importing.measure),
     "import-growth": ("Importing 1,000 and 13,000 memories", importing.measure_growth),
     "start": ("Cold start", starting.measure),
+    "terminal": ("Commands at a terminal", terminal.measure),
     "hooks": ("Hooks", hooks.measure),
     "quality": ("Quality on the shipped sample", quality.measure),
     "sealing": ("Sync: sealing and sizes", _synced("sealing")),

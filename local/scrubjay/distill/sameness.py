@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 from scrubjay.dates import COUNT_OF, MONTH_OF, WEEKDAYS
@@ -91,14 +92,15 @@ def same_words(one: str, other: str) -> bool:
         return False
     turned = any(ours[at:] + ours[:at] == theirs for at in range(1, len(ours)))
     return turned or any(
-        [*ours[at + 1 :], word, *ours[:at]] == theirs and DEFINITE & {*ours[:1], *ours[at + 1 : at + 2]}
+        (*ours[at + 1 :], word, *ours[:at]) == theirs and DEFINITE & {*ours[:1], *ours[at + 1 : at + 2]}
         for at, word in enumerate(ours)
         if word in {"is", "are"}
     )
 
 
-def _bare(text: str) -> list[str]:
-    return [bare for word in text.casefold().split() if (bare := word.strip(EDGES))]
+@lru_cache(maxsize=256)
+def _bare(text: str) -> tuple[str, ...]:
+    return tuple([bare for word in text.casefold().split() if (bare := word.strip(EDGES))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ class Ids(Mapping[str, int]):
         found: bytes = self._bytes["id"][row]
         return found.decode() or self._long.get(row, "")
 
+    def of_all(self, rows: npt.NDArray[np.intp]) -> list[str]:
+        """Return the ids of some rows."""
+        found: list[bytes] = self._bytes["id"][rows].tolist()
+        return [id_.decode() or self._long.get(row, "") for id_, row in zip(found, rows.tolist(), strict=True)]
+
     def find(self, ids: Sequence[str]) -> npt.NDArray[np.intp]:
         """Return the rows of ids, -1 for one that is not there."""
         self._sort()

@@ -36,7 +36,11 @@ class Alike:
         count = most or self._policy.near_candidates
         index = await self._index()
         find = partial(sharing_words, index, policy=self._policy, count=SPARE * count, longest=chars)
-        found = await asyncio.to_thread(lambda: [find(analyse(text)) for text in texts])
-        wanted = list(dict.fromkeys(one for ids in found for one in ids))
-        there = await self._store.read(lambda q: q.memories.short(wanted, chars=chars))
+        found = await asyncio.to_thread(lambda: find([analyse(text) for text in texts]))
+        there = await self._read([ids[:count] for ids in found], chars)
+        there |= await self._read([ids[count:] for ids in found if not all(one in there for one in ids[:count])], chars)
         return [[there[one] for one in ids if one in there][:count] for ids in found]
+
+    async def _read(self, wanted: Sequence[Sequence[str]], chars: int) -> dict[str, Memory]:
+        ids = list(dict.fromkeys(one for each in wanted for one in each))
+        return await self._store.read(lambda q: q.memories.short(ids, chars=chars)) if ids else {}

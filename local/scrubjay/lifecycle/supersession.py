@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from scrubjay.intervals import TOLD
-from scrubjay.lifecycle.readings import Ending, Reading, begun, clauses, read, telling
+from scrubjay.lifecycle.readings import Ending, Reading, begun, read, telling
 from scrubjay.lifecycle.values import later_place, later_value, later_version
 from scrubjay.policy import SupersessionPolicy
 from scrubjay_shared.clock import Millis
@@ -181,12 +181,12 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
         return None
     before = read(old)
     after = begun(read(new), before)
-    if after.hypothetical or before.hypothetical or (before.core == after.core and before.denied == after.denied):
-        return None
     told = _judged(before, after, policy)
     if told is None or told[0] is Verdict.UNSURE:
         told = _judged_by_clause(before, after, policy) or told
-    if told is None:
+    if told is None or after.hypothetical or before.hypothetical:
+        return None
+    if before.core == after.core and before.denied == after.denied:
         return None
     verdict, why = told
     if verdict is Verdict.SUPERSEDES and (after.planned or (after.bounded and not before.bounded)):
@@ -195,7 +195,12 @@ def verdict_of(old: str, new: str, policy: SupersessionPolicy) -> Told | None:
 
 
 def _judged(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
-    """Return the first judgement that is sure, else the first."""
+    """Return the first judgement that is sure, else the first.
+
+    Most pairs only say what holds, both or neither with a denial: then only a value can tell, and little is looked at.
+    """
+    if after.is_plain and before.denied == after.denied:
+        return _told("later value", sure=later_value(before, after, policy))
     unsure: Told | None = None
     for told in (
         _denied(before, after),
@@ -214,10 +219,8 @@ def _judged(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told
 
 def _judged_by_clause(before: Reading, after: Reading, policy: SupersessionPolicy) -> Told | None:
     """Judge whether one clause of a later sentence gives another value: "Ines left, Paul is the product owner now"."""
-    for clause in clauses(after.text):
-        part = read(clause)
-        holds_now = part.now and not part.hypothetical
-        if holds_now and (later_value(before, part, policy) or later_place(before, part, policy)):
+    for part in after.clauses_now:
+        if later_value(before, part, policy) or later_place(before, part, policy):
             return Verdict.SUPERSEDES, "later value"
     return None
 

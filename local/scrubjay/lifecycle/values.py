@@ -172,6 +172,8 @@ def _value_in_frame(frame: _Frame, before: Reading, after: Reading) -> bool | No
 
 def _may_be_value(frame: _Frame, after: Reading) -> bool:
     """Say whether a value may replace another by signs alone: it is bounded in time or new, or the thing is one."""
+    if not (after.bounded or (frame.prefix and (after.now or after.definite))):
+        return False
     around = (*frame.prefix, *frame.suffix)
     if _one_holds_other(frame) or is_past(around) or not telling(" ".join(around)):
         return False
@@ -182,7 +184,7 @@ def _may_be_value(frame: _Frame, after: Reading) -> bool:
     named = frame.is_alike and kind_of(frame.news) != "word" and _unit(frame.olds) == _unit(frame.news)
     of_being = bool(frame.prefix) and frame.prefix[-1] in BE_WORDS
     now = after.now and (kind_of(frame.olds) == kind_of(frame.news) or of_being)
-    return after.bounded or (bool(frame.prefix) and (now or (named and after.definite)))
+    return after.bounded or now or (named and after.definite)
 
 
 def _unit(value: tuple[str, ...]) -> frozenset[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scrubjay.index.documents import FOREVER
 from scrubjay.index.index import Index
+from scrubjay.index.table import Table
 from scrubjay.policy import WorkPolicy
 from scrubjay.retrieval.candidates import Candidates, CandidateSet
 from scrubjay.retrieval.filters import Rows
@@ -87,40 +88,76 @@ def matched(candidates: CandidateSet, words: Sequence[Word], weight: Callable[[W
     return found / np.float32(total or 1)
 
 
-def sharing_words(index: Index, tokens: Sequence[str], *, policy: WorkPolicy, count: int, longest: int) -> list[str]:
-    """Return the ids of the memories that share most words with a text, best first; none that was put away.
+def sharing_words(
+    index: Index, texts: Sequence[Sequence[str]], *, policy: WorkPolicy, count: int, longest: int
+) -> list[list[str]]:
+    """Return for each text's tokens the memories that share most words with it, best first; none that was put away.
 
     Rare words come first: one that so many hold already as `policy.near_rows` is left out, so that this costs the same
-    however many memories begin with "The user". One of more than `longest` characters may be left out.
+    however many memories begin with "The user". One of more than `longest` characters may be left out. Texts of one
+    batch share words, and what a word finds is worked out once.
     """
-    with index.lock:
-        table = index.memories
-        terms = {term: token for token in tokens if (term := index.vocabulary.get(token)) is not None}
-        rare = sorted((df, token, term) for term, token in terms.items() if (df := table.df(term)))
-        held: list[tuple[Rows, Rows]] = []
-        weights: list[float] = []
-        left = policy.near_rows
-        for df, _, term in rare[: policy.near_tokens]:
-            if held and df > left:
-                break
-            left -= df
-            holders, times = table.holders(term)
-            held.append((holders.astype(np.intp), times.astype(np.intp)))
-            weights.append(scoring.bm25_idf(len(table.rows), df))
-        if not held:
-            return []
-        rows, tf = map(np.concatenate, zip(*held, strict=True))
-        lengths, mean = table["length"], table.tokens / len(table.rows)
-        parts = scoring.bm25_part(tf, lengths[rows], mean, idf=1.0, k1=NEAR_K1, b=NEAR_B)
-        parts *= np.repeat(np.array(weights, np.float32), [len(holders) for holders, _ in held])
-        order = np.argsort(rows, kind="stable")
-        rows = rows[order]
-        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
-        among, scores = rows[starts], np.add.reduceat(parts[order], starts)
-        # No character gives more than two tokens.
-        may_be = (table["archived"][among] == FOREVER) & (lengths[among] <= 2 * longest)
-        among, scores = among[may_be], scores[may_be]
-        best = table.best(scores, among, count)
-        among, scores = among[best], scores[best]
-        first = table.rows.order(among)
-        return [table.ids[int(row)] for row in among[first[np.argsort(-scores[first], kind="stable")]]]
+    found = []
+    kept: dict[int, tuple[Rows, Floats]] = {}
+    version, total = -1, np.zeros(0, np.float32)
+    for at in range(0, len(texts), _AT_ONCE):
+        with index.lock:
+            if version != index.version:
+                kept.clear()
+                version, total = index.version, np.zeros(len(index.memories), np.float32)
+            terms = [_rarest(index, tokens, policy) for tokens in texts[at : at + _AT_ONCE]]
+            kept |= _sharing(index.memories, {term for each in terms for term in each} - kept.keys(), longest)
+            found += [_best_sharing(index.memories, [kept[term] for term in each], total, count) for each in terms]
+    return found
+
+
+_AT_ONCE = 16
+"""Texts looked up while the index is locked: some milliseconds, for which a question may have to wait."""
+
+
+def _rarest(index: Index, tokens: Sequence[str], policy: WorkPolicy) -> list[int]:
+    terms = {term: token for token in tokens if (term := index.vocabulary.get(token)) is not None}
+    rare = sorted((df, token, term) for term, token in terms.items() if (df := index.memories.df(term)))
+    chosen: list[int] = []
+    left = policy.near_rows
+    for df, _, term in rare[: policy.near_tokens]:
+        if chosen and df > left:
+            break
+        left -= df
+        chosen.append(term)
+    return chosen
+
+
+def _sharing(table: Table, terms: Collection[int], longest: int) -> dict[int, tuple[Rows, Floats]]:
+    """Return the rows that may be compared with and hold each of some tokens, and what it adds to each of them."""
+    if not terms:
+        return {}
+    rows, tf = map(np.concatenate, zip(*(held := [table.holders(term) for term in terms]), strict=True))
+    ends = np.cumsum([len(each) for each, _ in held])
+    weights = np.array([scoring.bm25_idf(len(table.rows), len(each)) for each, _ in held], np.float32)
+    lengths = table["length"][rows]
+    parts = scoring.bm25_part(tf, lengths, table.tokens / len(table.rows), idf=1.0, k1=NEAR_K1, b=NEAR_B)
+    parts *= np.repeat(weights, np.diff(ends, prepend=0))
+    # No character gives more than two tokens.
+    may_be = (table["archived"][rows] == FOREVER) & (lengths <= 2 * longest)
+    ends = np.cumsum(may_be)[ends - 1].tolist()
+    rows, parts = rows[may_be].astype(np.intp), parts[may_be]
+    starts = [0, *ends[:-1]]
+    return {term: (rows[at:end], parts[at:end]) for term, at, end in zip(terms, starts, ends, strict=True)}
+
+
+def _best_sharing(table: Table, held: Sequence[tuple[Rows, Floats]], total: Floats, count: int) -> list[str]:
+    """Return the best ids of those that hold some words. `total` is 0 for every row, before and after."""
+    new = []
+    for rows, parts in held:
+        before = total[rows]
+        new.append(rows[before == 0])
+        total[rows] = before + parts
+    if not new:
+        return []
+    among = np.concatenate(new)
+    scores = total[among]
+    total[among] = 0
+    best = table.best(scores, among, count)
+    ids = table.rows.of_all(among[best])
+    return [id_ for _, id_ in sorted(zip((-scores[best]).tolist(), ids, strict=True))]
