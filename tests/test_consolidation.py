@@ -199,7 +199,7 @@ async def test_what_is_there_twice_becomes_one_with_the_sources_of_both(opened: 
 
 
 async def test_what_another_device_said_later_ends_what_held_before(opened: Opener) -> None:
-    async with opened() as service:
+    async with opened(now=lambda: Millis(NOW + 2 * DAY)) as service:
         old = await service.call(PERSON, "add", MemoryDraft(content="The port is 8080.", created_at=NOW))
         new = await service.call(
             PERSON, "add", MemoryDraft(content="A note to be changed.", created_at=Millis(NOW + DAY))
@@ -422,7 +422,8 @@ async def teach_what_decays(service: Application, clock: Clock) -> None:
     """Have an archive made, and what joins it once next to nothing is left of it."""
     await teach(service, *TOLD)
     for quarter, text in enumerate(LONERS, 1):
-        await teach(service, text, at=NOW + quarter * 92 * DAY)
+        clock.now = Millis(NOW + quarter * 92 * DAY)
+        await teach(service, text, at=clock.now)
     clock.now = Millis(NOW + 800 * DAY)
     await run_job(service, "consolidate")
 
@@ -481,7 +482,8 @@ async def test_a_run_and_its_undo_end_in_the_state_that_was_there_before(opened:
 
     async with opened(now=clock) as service:
         await teach(service, *TOLD)
-        await teach(service, LONERS[0], at=NOW + 92 * DAY)
+        clock.now = Millis(NOW + 92 * DAY)
+        await teach(service, LONERS[0], at=clock.now)
         clock.now = Millis(NOW + 800 * DAY)
         begin = await state(service)
         assert len(begin) == 64

@@ -151,7 +151,7 @@ CASES = {
 @pytest.mark.skipif(not (REAL / MODEL).is_dir(), reason="the model's files are not here")
 @pytest.mark.anyio
 async def test_of_what_was_said_in_work_with_an_agent_the_later_is_answered_first(opened: Opener) -> None:
-    async with opened(models_dir=REAL, model=MODEL) as service:
+    async with opened(models_dir=REAL, model=MODEL, now=lambda: Millis(NOW + 1_000)) as service:
         agent = {"type": EventType.ASSISTANT_MESSAGE, "role": Role.ASSISTANT, "trust": Trust.AGENT}
         turns = [text for both in zip(*CASES.values(), strict=True) for text in both]
         drafts = [said(text, f"s{n}", ts=Millis(NOW + n), **agent) for n, text in enumerate(turns)]
@@ -182,7 +182,7 @@ async def test_a_turn_all_of_whose_words_were_replaced_is_marked_and_told_after_
         "The tide gauge listens on port 7000. We ring the bell at noon.",
     )
     question, tide = "Does the harbour gauge listen on port 8080?", "Does the tide gauge listen on port 7000?"
-    async with opened() as service:
+    async with opened(now=lambda: Millis(NOW + 1_000)) as service:
         turns = [old, both, "The harbour gauge listens on port 9090.", "The tide gauge listens on port 7001."]
         for at, text in enumerate(turns):
             await ingest(service, said(text, f"s{at}", ts=Millis(NOW + at)))
