@@ -137,7 +137,7 @@ def test_a_transcript_that_was_packed_with_gzip_is_imported(shell: Shell, tmp_pa
     (tmp_path / "old" / "a.jsonl.gz").write_bytes(gzip.compress(claude(*SAID)))
     (tmp_path / "old" / "notes.md.gz").write_bytes(gzip.compress(b"# Tea\n\nGreen.\n"))
 
-    report = shell.json("import", str(tmp_path / "old"))
+    report = shell.json("import", str(tmp_path / "old"), "--yes")
 
     assert (report["files"], report["events"], report["memories"]) == (1, 2, 0)
 

@@ -169,7 +169,8 @@ def test_an_older_daemon_is_named_by_every_command_and_replaced_by_restart(
     [
         ("0.9.0", "0.10.0", "restart"),
         ("0.10.0", "0.9.0", "upgrade it"),
-        ("1.0.0", "1.0.0rc1", "restart"),
+        ("1.0.0", "1.0.0rc1", "upgrade it"),
+        ("0.1.0", "0.2.0.dev0", "restart"),
         ("", "1.0.0", "restart"),
     ],
 )

@@ -248,8 +248,9 @@ def json_objects(data: bytes, skipped: Counter[str]) -> Iterator[dict[str, Any]]
                 continue
             yield from damaged.end()
             members = value if isinstance(value, list) else [value]  # a whole file may be one list of its records
-            yield from (each for each in members if isinstance(each, dict))
-            skipped["not_object"] += sum(not isinstance(each, dict) for each in members) or not members
+            records = [each for each in members if isinstance(each, dict)]
+            yield from records
+            skipped["not_object"] += len(members) - len(records) if records else 1
     torn = damaged.is_open and not data.rstrip(b"\0 \t\r").endswith(b"\n")
     yield from damaged.end()
     if torn:
