@@ -203,8 +203,8 @@ def test_the_first_ten_minutes(newcomer: Newcomer, wheels: tuple[Path, Path], ta
 
     # The notes of two projects with the same headings.
     alpha, beta = two_projects_with_the_same_headings(newcomer.home)
-    newcomer.scrubjay("import", str(alpha), "--project", "alpha", "--wait")
-    newcomer.scrubjay("import", str(beta), "--project", "beta", "--wait")
+    newcomer.scrubjay("import", str(alpha), "--project", "alpha", "--wait", "--yes")
+    newcomer.scrubjay("import", str(beta), "--project", "beta", "--wait", "--yes")
     notes = newcomer.json("list", "--limit", "500", "--kind", "note")["entries"]
     assert {(entry["memory"]["resource_id"], "npm" in entry["memory"]["content"]) for entry in notes} >= {
         ("alpha", False),
