@@ -111,7 +111,7 @@ class Imports:
         caught = await self._caught(parsed)
         told = await self._told(parsed)
         keys = {draft.dedupe_key for draft in parsed.events}
-        for drafted in batches(parsed.events, self._policy.work.import_batch):
+        for drafted in batches(parsed.events, self._policy.work.import_events):
             batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
             cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
             wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
@@ -125,7 +125,7 @@ class Imports:
             duplicates += answer.duplicates
             redactions.update(answer.redactions)
             skipped.update({line.reason: line.count for line in answer.skipped})
-        for drafts in batches(parsed.memories, self._policy.work.import_batch):
+        for drafts in batches(parsed.memories, self._policy.work.import_memories):
             plan, created, said, lowered = await self._import_notes(drafts, cause)
             memories += created + plan.updated
             duplicates += plan.same + len(plan.fresh) - created
@@ -168,7 +168,7 @@ class Imports:
         if now == before:
             return 0
         cause = self._cause(request)
-        for drafts in batches(fresh, self._policy.work.import_batch):
+        for drafts in batches(fresh, self._policy.work.import_memories):
             await self._import_notes(drafts, cause)
         return len(fresh) + await self._end_sections(request, parsed.memories, cause)
 
@@ -363,7 +363,7 @@ class Imports:
         self, file: export_format.Export, tally: transfer.Tally, source: intake.Source, cause: Cause
     ) -> None:
         """Store the events and memories of an export, one by one as drafts."""
-        size = self._policy.work.import_batch
+        size = self._policy.work.import_events  # memories too: a record that is restored is compared with nothing
         for batch in batches([line.event for line in file.lines if line.event is not None], size):
             ready = await asyncio.to_thread(
                 transfer.events_of,
