@@ -122,6 +122,8 @@ else
 	$(BIN)/scrubjay bench chats --data bench/chats
 	$(BIN)/scrubjay bench devmem --data bench/devmem
 	$(BIN)/scrubjay bench devmem --data bench/devmem --gold
+	$(BIN)/scrubjay bench handed --data bench/handed
+	$(if $(DEVMEM),$(BIN)/scrubjay bench handed --data "$(DEVMEM)")
 	$(if $(DEVMEM),$(BIN)/scrubjay bench devmem --data "$(DEVMEM)")
 	$(if $(DEVMEM),$(BIN)/scrubjay bench devmem --data "$(DEVMEM)" --gold)
 	$(if $(LOCOMO),$(BIN)/scrubjay bench locomo --data "$(LOCOMO)" --configurations all --weights bench/weights/locomo.json)

@@ -77,6 +77,8 @@ def shell_in(home: Path, capture: pytest.CaptureFixture[str], patch: pytest.Monk
     for name in [name for name in os.environ if name.startswith("SCRUBJAY_")]:
         patch.delenv(name)
     patch.setenv("SCRUBJAY_HOME", str(home))
+    home.parent.mkdir(parents=True, exist_ok=True)
+    patch.chdir(home.parent)  # no repository: what is added there is of the person everywhere
     patch.setenv("HOME", str(home.parent))  # what hosts read, and `doctor` looks at, is below it
     patch.setenv("SCRUBJAY_MODEL", "none")
     patch.setenv("SCRUBJAY_PORT", "0")

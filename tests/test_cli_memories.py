@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 
 from cli_shell import Shell
@@ -216,3 +220,91 @@ def test_pages_follow_one_another(shell: Shell) -> None:
             break
         cursor = ["--cursor", page["next"]]
     assert seen == ["n4", "n3", "n2", "n1", "n0"]
+
+
+@pytest.fixture
+def repository(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository below the person's home, and a folder of it that commands run in."""
+    top = shell.home.parent / "work" / "kiln"
+    (top / ".git").mkdir(parents=True)
+    (top / ".git" / "config").write_text('[remote "origin"]\n\turl = git@git.example:ines/kiln.git\n')
+    (top / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (top / "src").mkdir()
+    monkeypatch.chdir(top / "src")
+    return top
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("by", ["this process", "the daemon"])
+def test_what_is_added_inside_a_repository_is_its_projects(shell: Shell, by: str) -> None:
+    if by == "the daemon":
+        assert shell.process("daemon", "start").returncode == 0
+    try:
+        added = shell.process("add", "Deploys of this repo need two approvals").stdout
+    finally:
+        shell.process("daemon", "stop")
+
+    memory = json.loads(added)["memory"]
+    assert (memory["scope"], memory["resource_id"]) == ("project", "git.example/ines/kiln")
+
+
+def test_an_answer_says_for_where_a_memory_was_stored_and_how_to_store_it_otherwise(
+    shell: Shell, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = shell.run("--text", "add", "Deploys need two approvals")[1]
+    everywhere = shell.run("--text", "add", "--everywhere", "I prefer short answers", "--type", "preference")[1]
+    named = shell.run("--text", "add", "--project", "barn", "The barn door is green")[1]
+    session = shell.run("--text", "add", "--session", "s1", "We are at step three")[1]
+    monkeypatch.chdir(repository.parent)
+    outside = shell.run("--text", "add", "Tea without milk, please")[1]
+
+    assert "for the project git.example/ines/kiln; for you everywhere: --everywhere" in here
+    assert "for you, everywhere" in everywhere
+    assert named.splitlines()[-1] == "for the project barn"
+    assert "for this session" in session
+    assert "for you, everywhere" in outside
+    assert shell.run("add", "--everywhere", "--project", "barn", "x")[0] == errors.InvalidError.exit_code
+
+
+def test_a_home_folder_that_is_a_repository_is_no_project(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = shell.home.parent
+    (home / ".git").mkdir()
+    (home / "notes").mkdir()
+    monkeypatch.chdir(home / "notes")
+
+    assert shell.json("add", "Tea without milk")["memory"]["scope"] == "user"
+
+
+@pytest.mark.usefixtures("repository")
+def test_what_is_always_loaded_is_of_the_person_wherever_it_is_added(shell: Shell) -> None:
+    assert (
+        shell.json("add", "Ines, potter", "--layer", "identity", "--name", "identity/who")["memory"]["scope"] == "user"
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a folder in use cannot be removed there")
+def test_a_folder_that_is_gone_is_in_no_repository(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = shell.home.parent / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    added = shell.process("add", "Tea without milk")
+
+    assert b"user" in added.stdout, added.stderr
+
+
+def test_a_list_shows_a_person_first_what_agents_are_handed_and_a_program_the_newest(shell: Shell) -> None:
+    shell.json("add", "The barn door is green", "--salience", "0.9")
+    shell.json("add", "I prefer short answers", "--type", "preference")
+    shell.json("add", "Ines, potter", "--layer", "identity", "--name", "identity/who")
+    shell.json("add", "Lunch was late", "--salience", "0.1")
+
+    told = shell.run("list", "--text")[1]
+    places = [told.index(words) for words in ("Ines, potter", "short answers", "barn door", "Lunch")]
+
+    assert places == sorted(places)
+    newest = [entry["memory"]["content"] for entry in shell.json("list")["entries"]]
+    assert newest == ["Lunch was late", "Ines, potter", "I prefer short answers", "The barn door is green"]
+    of_today = shell.run("list", "--text", "--since", "yesterday")[1]
+    assert of_today.index("Lunch") < of_today.index("Ines, potter")

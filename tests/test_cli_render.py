@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -128,6 +129,24 @@ def test_a_long_hit_says_how_much_more_there_is_and_what_shows_it() -> None:
 def test_what_waits_for_review_is_said_in_words() -> None:
     assert "not reviewed yet" in shown(hits.hit(hit(review="waiting instruction"), 1))
     assert "accepted" not in shown(hits.hit(hit(review="accepted"), 1))
+
+
+@pytest.mark.parametrize(
+    ("trust", "speaker", "said"),
+    [
+        ("import", "user", "your words, imported"),
+        ("import", "Caroline", "Caroline's, imported"),
+        ("import", "", "from a file"),
+        ("agent", "assistant", "an agent's words"),
+        ("untrusted", "tool", "not verified"),
+    ],
+)
+def test_a_hit_says_whose_words_it_is(trust: str, speaker: str, said: str) -> None:
+    [quote] = hit().sources
+    told = shown(hits.hit(hit(trust=trust, sources=(replace(quote, speaker=speaker),) if speaker else ()), 1))
+
+    assert said in told
+    assert "trust:" not in told
 
 
 @pytest.mark.parametrize("columns", ["40", "60", "100"])

@@ -220,3 +220,18 @@ def test_files_named_together_are_one_import_and_commands_are_each_their_own(she
         (alone["cause"], "c.md"),
         (together["cause"], "a.md and 1 more path"),
     ]
+
+
+def test_an_import_says_what_waits_for_review_and_by_which_command(shell: Shell, tmp_path: Path) -> None:
+    rules = tmp_path / "AGENTS.md"
+    rules.write_text("# Rules\n\nAlways push to main.\n\n# Facts\n\nThe carts are in SQLite.\n")
+
+    dry = shell.json("import", "--dry-run", str(rules))
+    _, said, _ = shell.run("--text", "import", str(rules))
+    report = shell.json("import", str(rules))
+
+    assert dry["waiting"] == 0
+    assert "1 memory waits for your review" in said
+    assert "scrubjay review" in said
+    assert report["waiting"] == 1
+    assert shell.json("review")["counts"]["waiting"] == 1

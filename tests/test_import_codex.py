@@ -52,8 +52,12 @@ def test_a_real_rollout_gives_each_turn_once_and_nothing_that_was_recalled() -> 
         (EventType.ASSISTANT_MESSAGE, ANSWER),
     ]
     assert len({event.dedupe_key for event in parsed.events}) == 5
-    assert {(event.agent, event.session_id, event.project, event.trust) for event in parsed.events} == {
-        ("codex", SESSION, "/home/ana/shop", Trust.IMPORT)
+    assert {(event.agent, event.session_id, event.project) for event in parsed.events} == {
+        ("codex", SESSION, "/home/ana/shop")
+    }
+    assert {(event.type is EventType.USER_MESSAGE, event.trust) for event in parsed.events} == {
+        (True, Trust.USER),
+        (False, Trust.IMPORT),
     }
     assert parsed.events[1].metadata == {"git_branch": "main", "tool": "exec_command", "call_id": "call_stub_1"}
     assert dict(parsed.skipped)["recalled"] == 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrubjay.importers import Parsed, SourceFormat, detect, parse
+from scrubjay.importers import TYPED, Parsed, SourceFormat, detect, parse
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import EventDraft, EventType, Kind, Layer, MemoryDraft, Scope, Trust
 
@@ -91,10 +91,13 @@ def test_reading_twice_gives_the_same_distinct_keys(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_imports_are_trusted_as_imports_and_never_always_loaded(name: str) -> None:
+def test_imports_are_trusted_as_imports_but_for_what_was_typed_to_an_agent_and_never_always_loaded(name: str) -> None:
     parsed = parse(name, fixture(name))
 
-    assert {event.trust for event in parsed.events} | {memory.trust for memory in parsed.memories} == {Trust.IMPORT}
+    for event in parsed.events:
+        is_typed = parsed.format in TYPED and event.type is EventType.USER_MESSAGE
+        assert event.trust is (Trust.USER if is_typed else Trust.IMPORT)
+    assert {memory.trust for memory in parsed.memories} <= {Trust.IMPORT}
     assert {memory.layer for memory in parsed.memories} <= {Layer.ARCHIVE}
 
 

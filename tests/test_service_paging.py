@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay import api
-from scrubjay.api.caller import PERSON
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Kind, MemoryDraft, MemoryType, Scope
+from scrubjay_shared.records import Kind, Layer, MemoryDraft, MemoryType, Scope
 from service_calls import ingest, listed, said
 
 pytestmark = pytest.mark.anyio
@@ -69,3 +69,33 @@ async def test_lists_can_be_narrowed(service: Application) -> None:
     assert await listed(service, kind=Kind.NOTE) == ["two"]
     assert await listed(service, scope=Scope.PROJECT) == ["three"]
     assert await listed(service, since=1_500, until=3_000) == ["two"]
+
+
+async def test_what_agents_are_handed_comes_first_and_pages_tile_it(service: Application) -> None:
+    drafts = [
+        MemoryDraft(content="ended", salience=1.0, type=MemoryType.PREFERENCE),
+        MemoryDraft(content="small", salience=0.1),
+        MemoryDraft(content="large", salience=0.9),
+        MemoryDraft(content="rule", salience=0.1, type=MemoryType.HOWTO),
+        MemoryDraft(content="loaded", salience=0.1, layer=Layer.IDENTITY, name="identity/who"),
+        MemoryDraft(content="also large", salience=0.9),
+    ]
+    added = [(await service.call(PERSON, "add", draft)).memory.id for draft in drafts]
+    await service.call(PERSON, "update", api.UpdateRequest(ref=added[0], superseded_by=added[2]))
+    agent = Caller(principal=Principal.AGENT, agent="crow", project="p")
+    for content, kind in (("Always push.", MemoryType.HOWTO), ("The carts are in SQLite.", MemoryType.FACT)):
+        draft = MemoryDraft(content=content, type=kind, salience=1.0, scope=Scope.PROJECT, resource_id="p")
+        await service.call(agent, "add", draft)
+
+    whole = await listed(service, handed_first=True)
+    pages, cursor = [], None
+    while True:
+        page = await service.call(PERSON, "list", api.ListRequest(limit=3, cursor=cursor, handed_first=True))
+        pages += [entry.memory.content for entry in page.entries]
+        if (cursor := page.next) is None:
+            break
+
+    assert whole[:2] == ["loaded", "rule"]
+    assert whole[2:6] == ["The carts are in SQLite.", "also large", "large", "small"]
+    assert set(whole[6:]) == {"ended", "Always push."}, "nobody is handed what ended or waits"
+    assert pages == whole

@@ -18,6 +18,7 @@ import msgspec
 
 from scrubjay import settings as options
 from scrubjay_bench import (
+    answers_cli,
     append,
     consolidation_cli,
     contents,
@@ -27,6 +28,7 @@ from scrubjay_bench import (
     fit_selector,
     footprint,
     gate,
+    handed_cli,
     hooks,
     importing,
     junk_cli,
@@ -132,6 +134,8 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(act=_gate)
     retrieval_cli.add(commands)
     devmem_cli.add(commands)
+    handed_cli.add(commands)
+    answers_cli.add(commands)
     routes_cli.add(commands)
     junk_cli.add(commands)
     surfacing_cli.add(commands)

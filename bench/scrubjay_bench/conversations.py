@@ -52,7 +52,7 @@ class Question:
     """A question with the turns, and where the data set names them the sessions, that answer it.
 
     `asked` is when, None for the day after the last turn: what "last week" means depends on it. `left_out` is why the
-    data set itself says not to count it, "" to count it.
+    data set itself says not to count it, "" to count it. `answer` is the right one, "" where none is given.
     """
 
     text: str
@@ -61,6 +61,7 @@ class Question:
     sessions: frozenset[str] = frozenset()
     asked: Millis | None = None
     left_out: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,6 +182,38 @@ def load(folder: Path, only: Iterable[str] = ()) -> Sessions:
     )
 
 
+def labelled(folder: Path, only: Iterable[str] = ()) -> Sessions:
+    """Read sessions and their labels alone, of labelled sessions; with `only`, of some projects.
+
+    The turns of a session stand together, in the order in which sessions begin. Raises NotFoundError, InvalidError.
+    """
+    turns = _by_id(folder / SESSIONS, Turn, _check_time)
+    labels = _by_id(folder / MEMORIES, Label, lambda label: _check_turns(turns, label.turns, label.turn, label.quote))
+    read = {label.session for label in labels.values()}
+    of_project: dict[str, dict[str, list[Turn]]] = {}
+    for turn in turns.values():
+        if turn.session in read:
+            of_project.setdefault(turn.project, {}).setdefault(turn.session, []).append(turn)
+    if unknown := set(only) - of_project.keys():
+        raise InvalidError(f"no project is called {min(unknown)}", hint=f"projects: {', '.join(of_project)}")
+    projects = []
+    for name, sessions in of_project.items():
+        mine = tuple(turn for said in sessions.values() for turn in said)
+        if not only or name in only:
+            projects.append(
+                Project(
+                    name=name,
+                    turns=mine,
+                    times=tuple(_rising(mine)),
+                    labels=tuple(label for label in labels.values() if turns[label.turn].project == name),
+                    tempting=(),
+                    questions=(),
+                )
+            )
+    sha256 = digest(folder / SESSIONS, folder / MEMORIES)
+    return Sessions(name=folder.resolve().name, sha256=sha256, projects=tuple(projects))
+
+
 def _labeller(id_: str) -> str:
     """Return what all ids of one person's labels begin with: "B" of "B-m17"."""
     return id_.split("-", maxsplit=1)[0]

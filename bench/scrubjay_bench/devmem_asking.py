@@ -25,14 +25,14 @@ from scrubjay.settings import NO_MODEL
 from scrubjay.writer.budget import Caps
 from scrubjay.writer.budgeted import Chosen
 from scrubjay_bench import daemons, devmem_scores, devmem_writers, retrieval
-from scrubjay_bench.devmem import Label, Project, Question, Sessions
+from scrubjay_bench.devmem import Label, Project, Question, Sessions, Turn
 from scrubjay_bench.devmem_scores import ASKED_FOR, Asked, Learned, Matches, Values
 from scrubjay_bench.devmem_writers import Answers, LabelWriter
 from scrubjay_bench.figures import load, machine
 from scrubjay_bench.progress import steps
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import UnavailableError
-from scrubjay_shared.records import EventDraft, MemoryDraft, MemoryType
+from scrubjay_shared.records import EventDraft, MemoryDraft, MemoryType, Scope
 
 AGENT = "claude-code"
 BATCH = 200
@@ -167,7 +167,7 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
     writer = run.writer_for(project)
     learns = run.memories is not Memories.LABELLED
     observed: Observed | None = None
-    clock = _Clock(project.asked)
+    clock = Clock(project.asked)
     with daemons.scratch(run.scratch) as folder:
         service = await Application.open(
             Path(folder) / STORE,
@@ -183,11 +183,11 @@ async def _measured(run: Run, project: Project, step: Callable[[], None]) -> See
             # A night that begins meanwhile would put away what is counted as learned.
             for job in ("consolidate", "prune"):
                 await service.call(PERSON, "pause_job", api.JobRequest(name=job))
-            turn_of = await _said(service, project, learn=learns)
+            turn_of = await said(service, project.turns, project.times, learn=learns)
             given: dict[str, str] = {}
             if run.memories is Memories.LABELLED:
-                given = await _added(service, project, clock)
-            await _settled(service, project.name)
+                given = await added(service, project.labels, clock)
+            await settled(service, project.name)
             learned: tuple[Learned, ...] = ()
             if learns:
                 learned = tuple([memory async for memory in _learned(service, turn_of)])
@@ -231,11 +231,11 @@ async def _observed(service: Application, learned: Sequence[Learned], writer: Ch
     )
 
 
-async def _said(service: Application, project: Project, *, learn: bool) -> dict[str, str]:
-    """Send the turns as a plug-in would. Returns the turn of each event; one that says nothing becomes none."""
+async def said(service: Application, turns: Sequence[Turn], times: Sequence[Millis], *, learn: bool) -> dict[str, str]:
+    """Send turns as a plug-in would. Returns the turn of each event; one that says nothing becomes none."""
     turn_of: dict[str, str] = {}
-    for start in range(0, len(project.turns), BATCH):
-        batch = project.turns[start : start + BATCH]
+    for start in range(0, len(turns), BATCH):
+        batch = turns[start : start + BATCH]
         drafts = tuple(
             EventDraft(
                 agent=AGENT,
@@ -248,7 +248,7 @@ async def _said(service: Application, project: Project, *, learn: bool) -> dict[
                 trust=turn.trust,
                 dedupe_key=turn.id,
             )
-            for turn, ts in zip(batch, project.times[start : start + BATCH], strict=True)
+            for turn, ts in zip(batch, times[start : start + BATCH], strict=True)
         )
         answer = await service.call(PERSON, "ingest", api.IngestRequest(events=drafts, learn=learn))
         turn_of |= {event: turn.id for event, turn in zip(answer.ids, batch, strict=True) if event}
@@ -256,29 +256,38 @@ async def _said(service: Application, project: Project, *, learn: bool) -> dict[
 
 
 @dataclass(slots=True)
-class _Clock:
+class Clock:
     """What the daemon takes for now."""
 
     at: Millis
 
 
-async def _added(service: Application, project: Project, clock: _Clock) -> dict[str, str]:
-    """Add the labelled memories, each a millisecond after the one before. Returns the label of each memory."""
+async def added(
+    service: Application, labels: Sequence[Label], clock: Clock, *, project: str | None = None
+) -> dict[str, str]:
+    """Add labelled memories, each a millisecond after the one before. Returns the label of each memory.
+
+    Without a project they are the person's, whatever scope the label has.
+    """
+    scope = Scope.USER if project is None else Scope.PROJECT
     given: dict[str, str] = {}
-    for label in project.labels:
+    for label in labels:
         clock.at = Millis(clock.at + 1)
         # A how-to is added as a fact, as before it was a type of its own: earlier figures stay comparable.
         type_ = MemoryType.FACT if label.type == "howto" else MemoryType(label.type)
-        entry = await service.call(PERSON, "add", MemoryDraft(content=label.text, type=type_))
+        entry = await service.call(
+            PERSON, "add", MemoryDraft(content=label.text, type=type_, scope=scope, resource_id=project)
+        )
         given[entry.memory.id] = label.id
     return given
 
 
-async def _settled(service: Application, name: str) -> None:
-    settled = await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=SETTLE_MS))
-    if settled.to_learn or settled.to_embed:
+async def settled(service: Application, name: str) -> None:
+    """Wait until all is learned and embedded. Raises UnavailableError, which says what `name` lacks."""
+    left = await service.call(PERSON, "settle", api.SettleRequest(timeout_ms=SETTLE_MS))
+    if left.to_learn or left.to_embed:
         raise UnavailableError(
-            f"{name}: {settled.to_learn} events not distilled, {settled.to_embed} texts not embedded",
+            f"{name}: {left.to_learn} events not distilled, {left.to_embed} texts not embedded",
             hint="scrubjay models list says whether the model is whole",
         )
 

@@ -102,8 +102,8 @@ def matched(learned: Sequence[Learned], labels: Iterable[Label]) -> Matches:
     found = Matches()
     for label in labels:
         near = [(place, memory) for place, memory in enumerate(learned) if memory.turns & label.turns]
-        close = {place: _close(memory, label) for place, memory in near}
-        best = max(((score, place) for place, score in close.items()), default=(0.0, -1))
+        scores = {place: close(memory, label) for place, memory in near}
+        best = max(((score, place) for place, score in scores.items()), default=(0.0, -1))
         if best[0] >= MATCHES:
             found.best[label.id] = best[1]
             found.all[label.id] = frozenset(place for place, memory in near if _same(memory, label)) | {best[1]}
@@ -117,7 +117,8 @@ def _same(memory: Learned, label: Label) -> bool:
     return max(overlap(memory.content, label.text), overlap(memory.excerpt, label.quote)) >= MATCHES
 
 
-def _close(memory: Learned, label: Label) -> float:
+def close(memory: Learned, label: Label) -> float:
+    """Return how near the words of a memory, or of its places, are to a label's, in [0, 1]."""
     return max(
         overlap(memory.content, label.text),
         overlap(memory.content, label.quote),

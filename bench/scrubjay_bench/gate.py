@@ -19,6 +19,7 @@ from scrubjay_bench import (
     daemons,
     devmem,
     devmem_asking,
+    handed,
     locomo,
     protocols,
     quality,
@@ -40,6 +41,7 @@ SMALL = Filling(items=10_000, talks=2)
 SIZE = "gate"
 CHATS = Path(__file__).resolve().parents[1] / "chats"  # in a checkout, which is where a gate stands
 SESSIONS = Path(__file__).resolve().parents[1] / "devmem"
+HANDED = Path(__file__).resolve().parents[1] / "handed"
 PLACES = (1, 2)  # of the conversations: embedding more of them takes more than the minute a gate may have
 FIRST = 5
 
@@ -202,6 +204,20 @@ def _sessions(plan: Plan) -> tuple[float, ...]:
     return (*learned, row["recall"][str(FIRST)], row["first_right"])
 
 
+def _handed(plan: Plan) -> tuple[float, ...]:
+    """Return how much of what our own sessions are handed at their start is worth it, and what of importance is."""
+    run = handed.Run(
+        data=devmem.labelled(HANDED),
+        memories=devmem_asking.Memories.LEARNED,
+        models_dir=plan.models_dir,
+        model=plan.model,
+        scratch=plan.scratch,
+    )
+    rows = handed.rows(list(handed.measured(run)), run.memories)
+    (row,) = [row for row in rows if row["project"] == devmem_asking.ALL]
+    return (row["right"] or 0.0, row["covered_3"])
+
+
 _CHECKS = (
     Check(names=("append_batched_wall", "append_batched_cpu"), measure=_appends),
     Check(names=("recall_10k",), measure=_recalls),
@@ -215,6 +231,7 @@ _CHECKS = (
         measure=_sessions,
         tries=1,
     ),
+    Check(names=("handed_worth", "handed_covered"), measure=_handed, tries=1),
     Check(names=("locomo_recall_5", "locomo_ndcg_5"), measure=_locomo, tries=1, needs_locomo=True),
 )
 NAMES = tuple(name for check in _CHECKS for name in check.names)

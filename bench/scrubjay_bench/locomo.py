@@ -68,6 +68,7 @@ def _conversation(entry: dict[str, Any]) -> Conversation:
             text=item["question"],
             evidence=frozenset(item.get("evidence", ())),
             category=CATEGORIES[int(item["category"])],
+            answer=str(item.get("answer", "")),
         )
         for item in entry["qa"]
     )

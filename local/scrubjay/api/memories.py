@@ -34,7 +34,11 @@ class RefRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    """A page of memories, newest first; with `archived`, of those that were archived. `cursor` is the last `next`."""
+    """A page of memories, newest first; with `archived`, of those that were archived. `cursor` is the last `next`.
+
+    With `handed_first` they stand in the order in which agents are handed them: what is always loaded, then rules, then
+    by how much each matters, and last what no agent is handed. A cursor belongs to the order of its page.
+    """
 
     limit: int = 50
     cursor: str | None = None
@@ -47,6 +51,7 @@ class ListRequest:
     since: Millis | None = None
     until: Millis | None = None
     archived: bool = False
+    handed_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

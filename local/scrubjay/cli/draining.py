@@ -31,7 +31,10 @@ def finish(store: Transport, out: Output, *, wait: bool) -> None:
         waiting: api.SettleResponse = store.call("settle", api.SettleRequest(timeout_ms=0))
         if waiting.to_learn and not out.json:
             events = render.words.counted(waiting.to_learn, "event")
-            out.remark(f"the daemon goes on learning from {events}; scrubjay stats shows how far it is")
+            out.remark(
+                f"the daemon goes on learning from {events}; scrubjay stats shows how far it is,"
+                " and scrubjay review what waits for your word by then"
+            )
         return
     left = settled(store, out)
     if left.to_learn or left.to_embed:

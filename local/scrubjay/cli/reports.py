@@ -59,7 +59,8 @@ class ImportReport:
     `changed` counts what records said of themselves and a file cannot say: how far they are trusted, that they are
     loaded always. `always_loaded` is there after `--restore`. `cause` is what `scrubjay history` lists the import under
     if it wrote anything, and what `scrubjay undo` takes back; null after a dry run. `taken_back` are the beginnings of
-    what you said on branches of conversations that you left, which are not imported.
+    what you said on branches of conversations that you left, which are not imported. `waiting` counts the memories that
+    wait for your review by now, of earlier imports too: agents are not handed them.
     """
 
     files: int
@@ -77,6 +78,7 @@ class ImportReport:
     always_loaded: AlwaysLoaded | None = None
     cause: str | None = None
     taken_back: tuple[str, ...] = ()
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -299,6 +299,32 @@ def own_words(text: str) -> tuple[Span, ...]:
     return tuple(spans)
 
 
+_ELSEWHERE = re.compile(
+    rf"(?im)(?:^|(?<=[.!?,;:] )){_POLITE}(?:translate|summari[sz]e|proof-?read|paraphrase|rephrase|reword|transcribe|"
+    r"übersetze?n?|traduis|traduce|(?:correct|fix|check|improve|polish) (?:the |my |this |its )?(?:grammar|spelling|"
+    r"english|wording|style|tone))(?![\w-])"
+    r"|(?<![\w-])(?:translate|say) (?:it|this|that|these|the following)\b"
+    r"|(?<![\w-])(?:copied|pasted|quoted|forwarded|taken|quoting|quote) (?:from|of|below|above|here|this)\b"
+    r"|(?<![\w-])(?:i|we)(?:'ve| have)? (?:just )?(?:pasted|copied|quoted|forwarded|paste|quote)\b"
+    r"|[\"\u201c\u201e\u00ab](?:[^\s\"\u201c\u201d\u00ab\u00bb]{1,60}\s{1,4}){3}[^\n]{0,400}?[\"\u201d\u201c\u00bb]"
+    r"|(?<![\w\u2019'])['\u2018](?:[^\s'\u2018]{1,60}\s{1,4}){3}[^\n'\u2019]{0,400}['\u2019](?!\w)"
+)
+"""A sign that a turn holds words of others: what is to be translated, a copy, four words in quotation marks."""
+
+
+def is_all_own(text: str) -> bool:
+    """Say whether a turn is the person's own words from beginning to end, and names nothing that it brings along.
+
+    In doubt it is not. What own words say is the person's rule; what stands in one turn with a paste may be part of it.
+
+    >>> is_all_own("never run go mod tidy again without asking me first")
+    True
+    >>> is_all_own("can you translate this to german? never ask before you push")
+    False
+    """
+    return not share_pasted(text) and _ELSEWHERE.search(text) is None
+
+
 def share_pasted(text: str) -> float:
     """Return which share of a turn's characters is not the person's own, in [0, 1]; 0 for an empty turn."""
     own = sum(_visible(text[span.start : span.end]) for span in own_words(text))

@@ -30,8 +30,9 @@ from scrubjay.importers.parsing import FORMATS_HINT, Parsed, SourceFormat, as_ut
 from scrubjay.importers.specstory import MARK as SPECSTORY_MARK
 from scrubjay.importers.specstory import parse_specstory
 from scrubjay_shared.errors import InvalidError
+from scrubjay_shared.records import EventType, Trust
 
-__all__ = ["TRANSCRIPTS", "Parsed", "SourceFormat", "detect", "parse"]
+__all__ = ["TRANSCRIPTS", "TYPED", "Parsed", "SourceFormat", "detect", "parse"]
 
 TRANSCRIPTS = frozenset(
     (
@@ -45,6 +46,12 @@ TRANSCRIPTS = frozenset(
     )
 )
 """Formats of agents whose hooks may have delivered the same turns."""
+
+TYPED = TRANSCRIPTS - {SourceFormat.CLAUDE_MEM, SourceFormat.SPECSTORY}
+"""Formats in which an agent's own program keeps what the person typed to it, in the person's home.
+
+Not another program's notes of it, nor histories that stand in repositories and may be anybody's.
+"""
 
 MARKDOWN_SUFFIXES = frozenset((".md", ".markdown", ".mdown", ".mkd", ".mdc"))
 MARKDOWN_NAMES = frozenset((".cursorrules", ".windsurfrules", ".clinerules"))
@@ -126,7 +133,7 @@ def parse(
     project: str | None = None,
     place: str | None = None,
 ) -> Parsed:
-    """Read a source as drafts, all of them trusted as imports.
+    """Read a source as drafts, trusted as imports, but for what the person typed to an agent (`TYPED`).
 
     `name` is the file's name, relative to what is imported; `place` says which file it is, whatever way it was named
     (its absolute path): notes of the same headings in two files are told apart by it. `format` is a `SourceFormat`,
@@ -155,7 +162,12 @@ def parse(
             parsed = parse_markdown(name, data, project=project, place=place)
         case _:
             parsed = SESSIONS[source](name, data, project=project)
-    return replace(parsed, events=in_order(parsed.events))
+    events = in_order(parsed.events)
+    if source in TYPED:
+        events = tuple(
+            replace(event, trust=Trust.USER) if event.type is EventType.USER_MESSAGE else event for event in events
+        )
+    return replace(parsed, events=events)
 
 
 def named(word: str) -> SourceFormat:

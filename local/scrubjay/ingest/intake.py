@@ -44,11 +44,15 @@ from scrubjay_shared.records import (
 
 
 class Source(StrEnum):
-    """The way by which a draft came: the person's own act, an agent, a file, one that is restored, or a host's hook."""
+    """The way by which a draft came: the person's own act, an agent, a file, one that is restored, or a host's hook.
+
+    A transcript is a file in which an agent's own program kept what the person typed to it.
+    """
 
     PERSON = "person"
     AGENT = "agent"
     IMPORT = "import"
+    TRANSCRIPT = "transcript"
     RESTORE = "restore"
     HOST = "host"
 
@@ -57,6 +61,9 @@ TRUST_FROM: dict[Source, Trust] = {
     Source.PERSON: TRUST_CEILING[Principal.PERSON],
     Source.AGENT: TRUST_CEILING[Principal.AGENT],
     Source.IMPORT: TRUST_CEILING[Principal.IMPORTER],
+    # As the same words come by a hook. Who imports a transcript says that it is theirs; of a chat's export, a note or a
+    # history that stands in a repository nobody knows who typed it.
+    Source.TRANSCRIPT: TRUST_CEILING[Principal.HOST],
     Source.RESTORE: TRUST_CEILING[Principal.PERSON],
     Source.HOST: TRUST_CEILING[Principal.HOST],
 }

@@ -20,6 +20,7 @@ from scrubjay.distill import Observation, same_memory
 from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.observe import PROMOTED, SOURCE
+from scrubjay.distill.pasted import is_all_own
 from scrubjay.distill.restated import Told, restates, told
 from scrubjay.intervals import TOLD
 from scrubjay.jobs import successions
@@ -138,7 +139,7 @@ class SessionCommit:
         named = {(one.old, one.new) for one in ended}
         found = await successions.find(statements, alike, self._policy, also_each_other=True)
         replaced = [*ended, *(one for one in found if (one.old, one.new) not in named)]
-        reviews = await asyncio.to_thread(self._reviews, pending, contradicting(replaced))
+        reviews = await asyncio.to_thread(self._reviews, pending, by_id, contradicting(replaced))
 
         counted = _without_known(reading.counts, taken.confirmed)
 
@@ -207,7 +208,10 @@ class SessionCommit:
         return bool(handed) and said.trust is not Trust.USER and restates(said.content, handed, self._policy.distill)
 
     def _reviews(
-        self, pending: Mapping[str, tuple[Promoted, list[Grip]]], contradicts: Collection[str]
+        self,
+        pending: Mapping[str, tuple[Promoted, list[Grip]]],
+        events: Mapping[str, Event],
+        contradicts: Collection[str],
     ) -> dict[str, str | None]:
         """Return the review of each new memory: None for one that nobody need look at."""
         return {
@@ -219,6 +223,7 @@ class SessionCommit:
                     kind=Kind.OBSERVATION,
                     policy=self._policy.review,
                     contradicts=memory_id in contradicts,
+                    is_own=_is_own(kept, events),
                 )
             )
             for memory_id, (kept, _) in pending.items()
@@ -281,6 +286,14 @@ class _Taken:
             if new in self.pending
             for said, _ in [self.pending[new]]
         ]
+
+
+def _is_own(promoted: Promoted, events: Mapping[str, Event]) -> bool:
+    """Say whether all turns that a fact was read from are the person's own words."""
+    places = (promoted.observation, *promoted.also)
+    if any(place.trust is not Trust.USER for place in places):
+        return False
+    return all(is_all_own(events[at].text) for place in places for at in {place.event_id_start, place.event_id_end})
 
 
 def _without_known(counts: Mapping[str, int], confirmed: Sequence[Promoted]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from scrubjay_shared.records import (
     ReviewState,
     Scope,
     Trust,
+    author_of,
     review_state,
 )
 
@@ -61,7 +62,10 @@ class Risk(StrEnum):
 
 
 HARMFUL = frozenset({Risk.OVERRIDE, Risk.COMMAND, Risk.CREDENTIAL, Risk.HIDDEN, Risk.MARKUP})
-"""What a person seldom says and often pastes without reading: it counts in their own messages too."""
+"""What a person seldom says and often pastes without reading: it counts in their messages too."""
+
+UNTYPED = frozenset({Risk.HIDDEN, Risk.MARKUP})
+"""What nobody types: it counts where a turn is the person's own words from beginning to end."""
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------
@@ -159,6 +163,15 @@ _PATTERNS: dict[Risk, str] = {
 }
 _READ = {risk: re.compile(pattern, re.IGNORECASE | re.MULTILINE) for risk, pattern in _PATTERNS.items()}
 
+_COPIED = re.compile(
+    r"\b(?:https?|ftp|git|ssh)://|[\w.+-]@[\w-]{1,60}\.[A-Za-z]{2}|\|\s{0,4}(?:sudo\s{1,4})?(?:ba|z|da|k)?sh\b"
+    r"|\bbase64\s{1,4}(?:-d|--decode|-D)\b|/dev/tcp/|[A-Za-z0-9+/=_]{40,}"
+    r"|\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,20}\b(?:all|previous|prior|earlier|above)\b[^.\n]{0,20}"
+    r"\b(?:instructions?|directives?|prompts?|guidelines?)\b",
+    re.IGNORECASE,
+)
+"""What comes from elsewhere wherever it stands: an address, a string that is no word, the phrase of an attack."""
+
 
 def risks_in(text: str, policy: ReviewPolicy) -> frozenset[Risk]:
     """Return what of a text may do harm to who reads it as an instruction, whoever said it.
@@ -179,6 +192,15 @@ def risks_in(text: str, policy: ReviewPolicy) -> frozenset[Risk]:
     return frozenset(found)
 
 
+def _harms(text: str, found: frozenset[Risk], *, is_own: bool) -> frozenset[Risk]:
+    """Return which risks of a person's text count: in words that are all their own, few.
+
+    "Never push without asking me" forbids what "push without asking" asks for, and no pattern tells the two apart. Who
+    wrote the words does: a rule that somebody typed is theirs, and the one that they were angriest about reads worst.
+    """
+    return found & UNTYPED if is_own and not _COPIED.search(text) else found & HARMFUL
+
+
 def _is_mixed(word: str) -> bool:
     """Whether a word holds letters of Latin and of a script whose letters look like them."""
     latin = sum(letter.isascii() for letter in word)
@@ -192,18 +214,25 @@ def _is_mixed(word: str) -> bool:
 
 
 def risks_of(
-    content: str, *, trust: Trust, scope: Scope, kind: Kind, policy: ReviewPolicy, contradicts: bool = False
+    content: str,
+    *,
+    trust: Trust,
+    scope: Scope,
+    kind: Kind,
+    policy: ReviewPolicy,
+    contradicts: bool = False,
+    is_own: bool = False,
 ) -> tuple[Risk, ...]:
     """Return why a new memory waits, in the order of `Risk`: none where review is off.
 
-    `contradicts` is whether it contradicts what is trusted more. What a person adds themselves is never asked about:
-    whoever stores that does not ask here.
+    `contradicts` is whether it contradicts what is trusted more, `is_own` whether all that it was read from is a
+    person's own words (`distill.pasted.is_all_own`). What a person adds themselves is never asked about: whoever stores
+    that does not ask here.
     """
     if policy.mode is ReviewMode.OFF or kind is Kind.ARCHIVE:  # an archive quotes a session, and is no statement
         return ()
-    found = set(risks_in(content, policy))
-    if trust is Trust.USER:
-        found &= HARMFUL
+    read = risks_in(content, policy)
+    found = set(_harms(content, read, is_own=is_own) if trust is Trust.USER else read)
     if trust is Trust.UNTRUSTED:
         found.add(Risk.UNTRUSTED)
     if trust is Trust.AGENT and scope is Scope.USER:
@@ -260,12 +289,25 @@ def may_hand(memory: Memory, policy: ReviewPolicy) -> bool:
         return False
     if review_state(memory.review) is ReviewState.ACCEPTED:
         return True
-    return may_hand_text(memory.content, memory.trust, policy, is_rule=memory.type in RULE_TYPES)
+    return may_hand_text(
+        memory.content,
+        memory.trust,
+        policy,
+        is_rule=memory.type in RULE_TYPES,
+        is_own=author_of(memory) is None,
+    )
 
 
-def may_hand_text(text: str, trust: Trust, policy: ReviewPolicy, *, is_rule: bool = False) -> bool:
-    """Say whether a text of some trust may be handed to an agent that did not ask for it."""
+def may_hand_text(
+    text: str, trust: Trust, policy: ReviewPolicy, *, is_rule: bool = False, is_own: bool = False
+) -> bool:
+    """Say whether a text of some trust may be handed to an agent that did not ask for it.
+
+    `is_own` is a memory's that does not wait and that no other member wrote: had its turn held more than the person's
+    own words, it would have waited. Where review is off nobody looked.
+    """
     if trust is Trust.UNTRUSTED or (is_rule and trust is not Trust.USER):
         return False
     found = risks_in(text, policy)
-    return not (found & HARMFUL if trust is Trust.USER else found)
+    is_own = is_own and policy.mode is not ReviewMode.OFF
+    return not (_harms(text, found, is_own=is_own) if trust is Trust.USER else found)

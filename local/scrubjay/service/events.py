@@ -91,7 +91,7 @@ class Events:
                     intake.event(draft, place, device=self._store.device, now=now, policy=self._policy, source=source)
                 )
             except InvalidError as error:
-                if source is not intake.Source.IMPORT:
+                if source not in {intake.Source.IMPORT, intake.Source.TRANSCRIPT}:
                     raise
                 found.append(error)
         return found

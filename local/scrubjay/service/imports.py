@@ -111,9 +111,10 @@ class Imports:
         caught = await self._caught(parsed)
         told = await self._told(parsed)
         keys = {draft.dedupe_key for draft in parsed.events}
+        source = intake.Source.TRANSCRIPT if parsed.format in importers.TYPED else intake.Source.IMPORT
         for drafted in batches(parsed.events, self._policy.work.import_events):
             batch = await self._under_earlier_keys(drafted, parsed.earlier_keys)
-            cleaned = await asyncio.to_thread(self._events.cleaned, batch, intake.Source.IMPORT, self._now())
+            cleaned = await asyncio.to_thread(self._events.cleaned, batch, source, self._now())
             wanted = [one for one in cleaned if isinstance(one, intake.Clean)]
             skipped["refused"] += len(cleaned) - len(wanted)
             if caught:

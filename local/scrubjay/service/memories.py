@@ -98,7 +98,7 @@ class Memories:
         return answers
 
     async def page(self, caller: Caller, request: api.ListRequest) -> api.ListResponse:
-        """Return a page of memories, newest first."""
+        """Return a page of memories, newest first or what agents are handed first."""
         check_times(request.since, request.until)
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         chosen = MemoryFilter(
@@ -118,6 +118,7 @@ class Memories:
                 after=cursor(request.cursor),
                 limit=page_limit(self._policy, request.limit),
                 chars=self._policy.limits.page_chars,
+                handed_first=request.handed_first,
             )
         )
         names = await self._store.read(lambda q: q.names.aliases([memory.id for memory in found]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from scrubjay.cli import direct
 from scrubjay.cli.arguments import KINDS, LAYERS, TYPES, project, share, text
 from scrubjay.cli.lazy import LazyModule
@@ -42,8 +44,12 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--salience", type=share, metavar="0..1", help="how much it matters (by its type)")
     parser.add_argument("--topic", type=text, help="what it is about, in a word")
     parser.add_argument("--layer", choices=LAYERS, default="archive", help="when it is loaded (archive)")
-    parser.add_argument(
-        "--project", type=project, metavar="ID", help="it belongs to this project, not to you everywhere"
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--project", type=project, metavar="ID", help="it belongs to this project (the repository that you are in)"
+    )
+    where.add_argument(
+        "--everywhere", action="store_true", help="it belongs to you everywhere (outside of repositories)"
     )
     parser.add_argument("--session", type=text, metavar="ID", help="it belongs to this session only")
 
@@ -56,7 +62,7 @@ def run(line: Namespace) -> None:
     draft = msgspec.convert(fields(line, invocation.words(line.text, "what to remember")), records.MemoryDraft)
     with invocation.store(line) as store:
         entry: api.Entry = store.call("add", draft)
-        out.answer(entry, lambda: memories.changed(_done(entry), entry))
+        out.answer(entry, lambda: memories.added(_done(entry), entry, is_by_place=_is_by_place(line)))
         invocation.embedded(store)
 
 
@@ -83,9 +89,31 @@ def fields(line: Namespace, content: str) -> dict[str, Any]:
     )
 
 
+def _is_by_place(line: Namespace) -> bool:
+    """Say whether where the command runs decides whose a memory is. What is always loaded is of you, wherever."""
+    return not (line.everywhere or line.project or line.session or line.layer in LAYERS[:2])
+
+
 def _belongs(line: Namespace) -> tuple[str, str | None]:
     if line.session is not None:
         return "session", line.session
-    if line.project is not None:
-        return "project", line.project
-    return "user", None
+    named = line.project or (_repository() if _is_by_place(line) else None)
+    return ("user", None) if named is None else ("project", named)
+
+
+def _repository() -> str | None:
+    """Return the folder that this runs in where it is in a repository, None elsewhere.
+
+    The daemon knows what project it is a checkout of. A repository that holds the home folder is no project: it keeps
+    settings.
+    """
+    try:
+        folder = here = os.path.realpath(os.getcwd())  # noqa: PTH109  # pathlib takes as long as half of the interpreter
+    except OSError:  # the folder is gone
+        return None
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    while not os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118
+        if (above := os.path.dirname(folder)) == folder:  # noqa: PTH120
+            return None
+        folder = above
+    return None if f"{home}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}") else here

@@ -33,6 +33,7 @@ from scrubjay_shared.errors import (
     ScrubjayError,
     TooLargeError,
 )
+from scrubjay_shared.records import ReviewState
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,7 +74,7 @@ def run(line: Namespace) -> int:
             f"--restore takes files, and {wrong[0]} is not a file",
             hint="name the export itself: scrubjay import --restore FILE; what a folder holds may be anybody's",
         )
-    loaded = None
+    loaded, waiting = None, 0
     label = _label(line.paths)
     found = list(files(line.paths, named_format=line.format is not None))
     totals = Totals()
@@ -96,6 +97,8 @@ def run(line: Namespace) -> int:
             if not line.dry_run:
                 finish(store, out, wait=line.wait)
                 loaded = always_loaded(store) if line.restore else None
+                review: api.ReviewResponse = store.call("review", api.ReviewRequest(limit=1))
+                waiting = review.counts.get(ReviewState.WAITING.value, 0)
         except (KeyboardInterrupt, ScrubjayError) as error:
             bar.stop()
             _count_stored(store, totals, began)
@@ -117,6 +120,7 @@ def run(line: Namespace) -> int:
         always_loaded=loaded,
         cause=totals.cause,
         taken_back=tuple(totals.taken_back),
+        waiting=waiting,
     )
     if len(failed) == len(to_read) and _alike(failed):
         raise BY_CODE.get(failed[0].code, ScrubjayError)(failed[0].message, hint=failed[0].hint)
@@ -152,7 +156,8 @@ def _ask(given: Sequence[str], to_read: Sequence[ImportFile]) -> None:
     named = " and ".join(str(folder) for folder in strange)
     files_ = render.words.counted(len(paths), "file")
     agree(
-        f"{named} is no agent's own folder. {files_} would be read: {said}; {size}",
+        f"{named} is no agent's own folder. {files_} would be read: {said}; {size};"
+        " what was typed in transcripts of agents counts as your word",
         refusal="a folder that is no agent's own is read only after a yes",
         hint="add --yes; with --dry-run nothing is stored",
     )

@@ -29,7 +29,10 @@ def configure(parser: Parser) -> None:
 
 
 def run(line: Namespace) -> None:
-    """Page through memories."""
+    """Page through memories: to a person what agents are handed first, to a program the newest first.
+
+    Of a period, and of what was archived, nothing is handed: these are newest first.
+    """
     out = Output.of(line)
     today = invocation.now()
     request = api.ListRequest(
@@ -44,6 +47,7 @@ def run(line: Namespace) -> None:
         since=times.since(line.since, today),
         until=times.until(line.until, today),
         archived=line.archived,
+        handed_first=not (out.json or line.since or line.until or line.archived),
     )
     with invocation.store(line) as store:
         answer: api.ListResponse = store.call("list", request)

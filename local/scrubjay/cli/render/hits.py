@@ -27,6 +27,9 @@ LINES = 10
 REVIEWS = {"waiting": "not reviewed yet", "disputed": "disputed", "rejected": "rejected"}
 """What the state of a memory's review is called beside it; what was accepted needs no word."""
 
+WHOSE = {"import": "from a file", "agent": "an agent's words", "untrusted": "a tool's output, not verified"}
+"""What is said of a hit that is not the person's own words, by its trust."""
+
 MODES = {"hybrid": "", "lexical": "by words alone", "keyword": "mode keyword", "weighted": "mode weighted"}
 """What is said of how an answer was found; nothing of the usual way."""
 
@@ -52,6 +55,16 @@ def _shortened(found: Hit) -> str:
         return "\n".join(lines) + ("…" if found.truncated else "")
     whole = f"scrubjay {'get' if found.kind == 'memory' else 'grip expand'} {short(found.id)}"
     return "\n".join([*lines[:LINES], f"… {len(lines) - LINES} more lines: {whole}"])
+
+
+def _whose(found: Hit) -> str:
+    """Return whose words a hit's are, where they are not yours and nobody is named beside it."""
+    if found.trust in {None, "user"}:
+        return ""
+    named = found.sources if found.kind == "event" else found.read_from
+    if found.trust == "import" and named:
+        return "your words, imported" if named[0].speaker == "user" else f"{one_line(named[0].speaker, 40)}'s, imported"
+    return WHOSE.get(found.trust or "", f"trust: {found.trust}")
 
 
 def _other_side(said: Quote) -> Text:
@@ -86,7 +99,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
         else times.over(found.valid_from, found.valid_to, found.ts if found.read_from else None, now),
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         f"in archive {short(found.archive)}" if found.archive else "",
-        "" if found.trust in {None, "user"} else f"trust: {found.trust}",
+        _whose(found),
         "" if found.review is None else REVIEWS.get(found.review.partition(" ")[0], ""),
         short(found.id),
     )

@@ -28,7 +28,7 @@ from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay.intervals import said_at
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Memory, author_of
+from scrubjay_shared.records import Memory, Scope, author_of
 
 TABLE_WIDTH = 90
 """Columns from which memories stand in a table: id, date and type take 40, and names are up to 40 long."""
@@ -95,6 +95,17 @@ def changed(what: str, found: Entry) -> Text:
         line.append(f"{short(found.supersedes[0].id)} --clear superseded_by --clear valid_to")
     if found.created and memory.metadata.get(DOUBT):
         line.append("\nmay contradict an earlier memory: scrubjay conflicts", style="yellow")
+    return line
+
+
+def added(what: str, found: Entry, *, is_by_place: bool) -> Text:
+    """Return what was added, and for where; where the folder decided on that, how to say it otherwise."""
+    memory, line = found.memory, changed(what, found)
+    if memory.scope is Scope.PROJECT:
+        line.append(f"\nfor the project {one_line(memory.resource_id or '', 200)}")
+        line.append("; for you everywhere: --everywhere" if is_by_place else "", style="dim")
+    else:
+        line.append("\nfor this session" if memory.scope is Scope.SESSION else "\nfor you, everywhere")
     return line
 
 

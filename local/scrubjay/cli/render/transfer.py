@@ -104,6 +104,10 @@ def imported(report: ImportReport) -> RenderableType:
         parts.append(dim("if this is your own export: scrubjay import --restore FILE puts back what it says"))
     if report.always_loaded is not None:
         parts.append(always_loaded(report.always_loaded))
+    if report.waiting:
+        wait = "memory waits" if report.waiting == 1 else "memories wait"
+        said = f"{report.waiting:,} {wait} for your review, and agents are not handed what waits: scrubjay review"
+        parts.append(Text(said, style="yellow"))
     parts.extend(Text(f"failed: {clean(_of_file(each.path, each.message))}", style="red") for each in report.failed)
     return Group(*parts)
 

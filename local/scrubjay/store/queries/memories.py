@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scrubjay.store import rows
 from scrubjay.store.queries.pages import within
+from scrubjay.store.queries.review import STATE
 from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError
@@ -14,6 +15,20 @@ from scrubjay_shared.records import Memory
 
 MIN_PREFIX = 6
 """Characters of an id that may stand for it."""
+
+_NEWEST = "m.created_at"
+_HANDED = (
+    "case when m.superseded_by is not null or m.trust = 'untrusted'"
+    f" or (m.review is not null and {STATE} not in ('accepted', 'disputed')) then 0"
+    " when m.layer in ('identity', 'active') then 3000000"
+    f" when m.type in ('preference', 'howto') and (m.trust = 'user' or {STATE} = 'accepted') then 2000000"
+    " else 1000000 end + cast(m.salience * m.confidence * 100000 as integer)"
+)
+"""A number by which memories stand in the order in which agents are handed them, the first the highest.
+
+What is always loaded, then rules that are the person's or accepted, then by salience times confidence; last what no
+agent is handed at all.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,26 +129,33 @@ class MemoryQueries:
         }
 
     def page(
-        self, chosen: MemoryFilter, *, after: tuple[int, int] | None, limit: int, chars: int
+        self,
+        chosen: MemoryFilter,
+        *,
+        after: tuple[int, int] | None,
+        limit: int,
+        chars: int,
+        handed_first: bool = False,
     ) -> tuple[list[Memory], tuple[int, int] | None]:
-        """Return a page, newest first, and where the next one starts.
+        """Return a page, newest first or what agents are handed first, and where the next one starts.
 
         It ends after `limit` memories, or before their contents have more than `chars` characters; it has at least one.
         """
         clause, values = chosen.clause()
+        place = _HANDED if handed_first else _NEWEST
         if after:
-            clause += " and (m.created_at, m.n) < (?, ?)"
+            clause += f" and ({place}, m.n) < (?, ?)"
             values += after
         places = self._fetch(
-            f"select m.created_at, m.n, length(m.content) from memory m where {clause}"
-            " order by m.created_at desc, m.n desc limit ?",
+            f"select {place}, m.n, length(m.content) from memory m where {clause}"
+            f" order by {place} desc, m.n desc limit ?",
             (*values, limit + 1),
         )
         shown = within(places, limit, chars)
         found = self._fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, {rows.ACCESSES} from memory m"
             " left join access a on a.memory_id = m.id where m.n in (select value from json_each(?))"
-            " order by m.created_at desc, m.n desc",
+            f" order by {place} desc, m.n desc",
             (rows.array(n for _, n, _ in shown),),
         )
         return [rows.memory_of(row) for row in found], shown[-1][:2] if len(places) > len(shown) else None

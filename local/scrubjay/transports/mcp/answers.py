@@ -22,7 +22,7 @@ GRIP_ID = "g_"
 CUT = " […]"
 
 DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
-"""What is said beside a memory that is not the person's own words."""
+"""What is said beside a memory that is not the person's own words, and that nobody is named for."""
 
 BESIDE = {api.Beside.ASKED: "answering ", api.Beside.ANSWERED: "answered by "}
 """What is said before the other side of an exchange."""
@@ -35,6 +35,17 @@ REVIEWED = {
 """What is said beside a memory that the person has yet to look at, or did not want."""
 
 WHEN_HINT = 'a day or a period: "yesterday", "last week", "2026-11-20", "March 2026", "May to June 2026"'
+
+
+def whose(trust: str, speaker: str) -> str:
+    """Return whose words a memory's are, where they are not the person's: of an imported session, who said them there.
+
+    >>> whose("import", "user"), whose("import", "Caroline"), whose("import", ""), whose("user", "user")
+    ("the person's words, imported", "Caroline's words, imported", 'from a file', '')
+    """
+    if trust == "import" and speaker:
+        return f"{'the person' if speaker == 'user' else speaker}'s words, imported"
+    return DOUBTED.get(trust, "")
 
 
 def bare(ref: str) -> str:
@@ -124,8 +135,8 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
         about.append(f'"{found.name}"')
     if found.scope == "project" and found.resource_id:
         about.append("this project")
-    if is_memory and found.trust in DOUBTED:
-        about.append(DOUBTED[found.trust])
+    if is_memory and (words := whose(found.trust or "", found.read_from[0].speaker if found.read_from else "")):
+        about.append(words)
     about += [f"by {found.author}"] if found.author is not None else []
     about += _reviewed(found.review)
     said_at = found.ts if found.read_from else None
@@ -179,7 +190,8 @@ def _about(found: api.WhyResponse, utc_offset: int) -> str:
     agent = author_of(entry) or entry.metadata.get("agent")
     if isinstance(agent, str) and agent:
         about.append(f"by {agent}")
-    about.append(DOUBTED.get(entry.trust.value, "the person's words"))
+    speaker = next((event.speaker for source in found.sources for event in source.events), "")
+    about.append(whose(entry.trust.value, speaker) or "the person's words")
     about += _reviewed(entry.review)
     about += [f'"{name}"' for name in found.entry.aliases[:3]]
     if entry.topic:
