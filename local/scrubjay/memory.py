@@ -194,6 +194,7 @@ class Memory:
         self,
         query: str,
         *,
+        also: Iterable[str] = (),
         limit: int = 10,
         mode: api.Mode | str = api.Mode.HYBRID,
         kinds: Iterable[str] = ("memory", "event"),
@@ -211,11 +212,13 @@ class Memory:
     ) -> api.RecallResponse:
         """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`.
 
-        `since` belongs to the period and `until` does not: a `datetime` (a naive one is local time), or UTC
-        milliseconds. `as_of`, written alike, asks what was known and held just before that moment.
+        `also` are up to three other phrasings of it: what any of them finds becomes one list. `since` belongs to the
+        period and `until` does not: a `datetime` (a naive one is local time), or UTC milliseconds. `as_of`, written
+        alike, asks what was known and held just before that moment.
         """
         request = api.RecallRequest(
             query=query,
+            also=(also,) if isinstance(also, str) else tuple(also),
             limit=limit,
             mode=_member(api.Mode, mode),
             project=self._project,

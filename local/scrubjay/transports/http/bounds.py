@@ -116,6 +116,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},
+            "also": {"maxItems": limits.also, "items": {"type": "string", "maxLength": limits.max_query_chars}},
             "limit": {"minimum": 1, "maximum": work.recalled_hits},
             "neighbours": {"minimum": 0, "maximum": work.neighbours},
             "min_salience": share,
