@@ -143,6 +143,7 @@ ROWS: dict[str, Row] = {
     "vault_stop": Row(lambda _: api.VaultStopRequest(agent="somebody"), "vault"),
     "review": Row(lambda _: api.ReviewRequest(), "person"),
     "audit": Row(lambda _: NOTHING, "person"),
+    "ask": Row(lambda _: api.AskRequest(question="zebra"), "person"),
     "projects": Row(lambda _: NOTHING, "person"),
     "trust_folder": Row(lambda _: api.TrustFolderRequest(folder="/nowhere"), "person"),
     "decide": Row(lambda ref: api.DecideRequest(accept=True, refs=(ref,)), "person"),

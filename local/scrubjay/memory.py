@@ -239,6 +239,33 @@ class Memory:
         answer: api.RecallResponse = self.call("recall", request)
         return answer
 
+    def ask(
+        self,
+        question: str,
+        *,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
+        as_of: Millis | datetime | None = None,
+        scope: Scope | str | None = None,
+        agent: str | None = None,
+    ) -> api.AskResponse:
+        """Have the Writer answer a question from what is remembered, with what each statement cites, or not known.
+
+        Raises ConflictError where no Writer is set: `recall` needs none. Times are written as in `recall`.
+        """
+        request = api.AskRequest(
+            question=question,
+            project=self._project,
+            session_id=self._session,
+            scope=None if scope is None else _member(Scope, scope),
+            agent=agent,
+            since=_millis(since),
+            until=_millis(until),
+            as_of=_millis(as_of),
+        )
+        answer: api.AskResponse = self.call("ask", request)
+        return answer
+
     def get(self, ref: str) -> api.Entry:
         """Return one memory by id, prefix of at least 6 characters, name, or alias."""
         answer: api.Entry = self.call("get", self._ref(ref))

@@ -96,6 +96,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "TocRequest": page | {"id": {"pattern": TOC_NODE}},
         "TimelineRequest": page | period | {"level": {"enum": ["year", "month", "week", "day", "segment", None]}},
         "GripRequest": {"before": around, "after": around},
+        "AskRequest": asked | {"question": {"minLength": 1, "maxLength": limits.max_query_chars, "pattern": NOT_BLANK}},
         "RouteRequest": period
         | {
             "query": {"maxLength": limits.max_query_chars},
