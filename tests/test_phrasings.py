@@ -41,6 +41,10 @@ def hit(id_: str, score: float, **more: Any) -> Hit:
     return replace(Hit(id=id_, kind=kind, score=score, parts={"dense": score}, ts=0), **more)
 
 
+def fused(orders: list[Ranking]) -> Ranking:
+    return together(orders, DEFAULT.recall)
+
+
 def ids(one: Ranking) -> list[str]:
     return [found.id for found in one.hits]
 
@@ -49,11 +53,11 @@ def ids(one: Ranking) -> list[str]:
 
 
 def test_what_two_phrasings_find_stands_above_what_one_finds_alone() -> None:
-    assert ids(together([ranking("a", "both"), ranking("b", "both"), ranking("c", "d", "both")]))[0] == "both"
+    assert ids(fused([ranking("a", "both"), ranking("b", "both"), ranking("c", "d", "both")]))[0] == "both"
 
 
 def test_words_of_every_phrasing_weigh_and_every_note_is_told_once() -> None:
-    one = together([ranking("a", red=1.0, blue=0.2), ranking("b", blue=0.9), ranking("a", "b")])
+    one = fused([ranking("a", red=1.0, blue=0.2), ranking("b", blue=0.9), ranking("a", "b")])
 
     assert one.weights == {"red": 1.0, "blue": 0.9}
     assert one.notes == ("1 found", "2 found")
@@ -64,13 +68,13 @@ def test_a_turn_and_what_was_read_from_it_found_by_different_phrasings_are_told_
     for first, second in ((memory, event), (event, memory)):
         orders = [replace(ranking(), hits=(first,)), replace(ranking("x"), hits=(hit("x", 2.0), second))]
 
-        assert first.id in ids(together(orders))
-        assert second.id not in ids(together(orders))
+        assert first.id in ids(fused(orders))
+        assert second.id not in ids(fused(orders))
 
 
 def test_a_hit_has_the_parts_of_the_phrasing_that_it_fits_best() -> None:
     orders = [replace(ranking(), hits=(hit("a", score, confidence=sure),)) for score, sure in ((9.0, 0.1), (2.0, 0.7))]
-    [found] = together(orders).hits
+    [found] = fused(orders).hits
 
     assert (found.score, found.confidence) == (2.0, 0.7)
 
@@ -80,7 +84,7 @@ orders = st.lists(st.lists(st.sampled_from([*"abcdefgh", "m1", "m2"]), unique=Tr
 
 @given(orders)
 def test_each_hit_stands_once_and_scores_fall_and_are_the_sum_of_their_parts(found: list[list[str]]) -> None:
-    one = together([ranking(*each) for each in found])
+    one = fused([ranking(*each) for each in found])
 
     assert sorted(ids(one)) == sorted({id_ for each in found for id_ in each})
     assert all(above.score >= below.score for above, below in zip(one.hits, one.hits[1:], strict=False))
@@ -89,7 +93,7 @@ def test_each_hit_stands_once_and_scores_fall_and_are_the_sum_of_their_parts(fou
 
 @given(st.lists(st.sampled_from("abcdefgh"), unique=True), st.integers(1, 4))
 def test_phrasings_that_agree_keep_their_order(order: list[str], times: int) -> None:
-    assert ids(together([ranking(*order)] * times)) == order
+    assert ids(fused([ranking(*order)] * times)) == order
 
 
 @given(orders, st.randoms(use_true_random=False))
@@ -97,7 +101,7 @@ def test_which_further_phrasing_comes_first_moves_no_hit_above_one_that_is_worth
     found: list[list[str]], random: Any
 ) -> None:
     shuffled = random.sample(found, len(found))
-    one, other = together([ranking(*each) for each in found]), together([ranking(*each) for each in shuffled])
+    one, other = fused([ranking(*each) for each in found]), fused([ranking(*each) for each in shuffled])
 
     assert sorted(ids(one)) == sorted(ids(other))
 

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scrubjay.index.documents import EVENT
+from scrubjay.policy import RecallPolicy
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.fusion import falling
 from scrubjay.retrieval.ranking import Ranking
 
 
-def together(rankings: Sequence[Ranking], *, constant: float = 6.0) -> Ranking:
+def together(rankings: Sequence[Ranking], policy: RecallPolicy) -> Ranking:
     """Return the rankings of several phrasings, the question's own first, as one: each hit once, the best first."""
     worth: dict[str, float] = {}
     best: dict[str, Hit] = {}
     for ranking in rankings:
         for place, hit in enumerate(ranking.hits, 1):
-            worth[hit.id] = worth.get(hit.id, 0.0) + 1 / (constant + place)
+            worth[hit.id] = worth.get(hit.id, 0.0) + 1 / (policy.phrasings + place)
             held = best.setdefault(hit.id, hit)
             if (hit.confidence or 0.0, hit.score) > (held.confidence or 0.0, held.score):
                 best[hit.id] = hit

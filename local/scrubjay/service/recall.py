@@ -27,7 +27,7 @@ from scrubjay.lifecycle.succeeding import successors
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
 from scrubjay.models.runtime import Models
-from scrubjay.policy import MemoryPolicy
+from scrubjay.policy import MemoryPolicy, RecallPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
 from scrubjay.retrieval.doubts import told_before
@@ -112,7 +112,7 @@ class Recall:
         notes = [*await self._references.notes_on(request.project)]
         gathered = await asyncio.gather(*(self._gather(plan, phrasing, began) for phrasing in plan.phrasings))
         stages["embed"] = max(one.embedded_ms for one in gathered)
-        judged = _together([await self._judged(one, await self._ranked(one)) for one in gathered])
+        judged = _together([await self._judged(one, await self._ranked(one)) for one in gathered], policy.recall)
         ranking = judged.ranking
         stages["rank"] = round(_lap(began) - stages["embed"], 3)
         notes += [note for one in gathered for note in one.notes]
@@ -283,13 +283,13 @@ class Recall:
             await asyncio.to_thread(index.set_topics, labels, *found[1])
 
 
-def _together(judged: Sequence[_Judged]) -> _Judged:
+def _together(judged: Sequence[_Judged], policy: RecallPolicy) -> _Judged:
     """Return the answers to several phrasings as one: known is what any of them is sure of."""
     if len(judged) == 1:
         return judged[0]
     sure = [one.confidence for one in judged if one.confidence is not None]
     return _Judged(
-        together([one.ranking for one in judged]),
+        together([one.ranking for one in judged], policy),
         confidence=max(sure, default=None),
         known={id_: known for one in judged for id_, known in one.known.items()},
     )
