@@ -265,6 +265,7 @@ def test_no_request_with_a_large_text_computes_long_in_the_loop(tmp_path: Path) 
         "ingest",
         "import",
         "resolve",
+        "ask",  # waits for a Writer, of which that home has none
     } <= {name.partition(",")[0].partition(":")[0] for name in found}
 
 

@@ -165,6 +165,7 @@ READS: dict[str, Survey | ById | str] = {
                 "review",
                 "decide",
                 "audit",
+                "ask",
                 "projects",
                 "trust_folder",
             ),

@@ -194,6 +194,7 @@ class Memory:
         self,
         query: str,
         *,
+        also: Iterable[str] = (),
         limit: int = 10,
         mode: api.Mode | str = api.Mode.HYBRID,
         kinds: Iterable[str] = ("memory", "event"),
@@ -211,11 +212,13 @@ class Memory:
     ) -> api.RecallResponse:
         """Return the memories and events that answer a question, each with where it was read. See `RecallRequest`.
 
-        `since` belongs to the period and `until` does not: a `datetime` (a naive one is local time), or UTC
-        milliseconds. `as_of`, written alike, asks what was known and held just before that moment.
+        `also` are up to three other phrasings of it: what any of them finds becomes one list. `since` belongs to the
+        period and `until` does not: a `datetime` (a naive one is local time), or UTC milliseconds. `as_of`, written
+        alike, asks what was known and held just before that moment.
         """
         request = api.RecallRequest(
             query=query,
+            also=(also,) if isinstance(also, str) else tuple(also),
             limit=limit,
             mode=_member(api.Mode, mode),
             project=self._project,
@@ -234,6 +237,33 @@ class Memory:
             rerank=rerank,
         )
         answer: api.RecallResponse = self.call("recall", request)
+        return answer
+
+    def ask(
+        self,
+        question: str,
+        *,
+        since: Millis | datetime | None = None,
+        until: Millis | datetime | None = None,
+        as_of: Millis | datetime | None = None,
+        scope: Scope | str | None = None,
+        agent: str | None = None,
+    ) -> api.AskResponse:
+        """Have the Writer answer a question from what is remembered, with what each statement cites, or not known.
+
+        Raises ConflictError where no Writer is set: `recall` needs none. Times are written as in `recall`.
+        """
+        request = api.AskRequest(
+            question=question,
+            project=self._project,
+            session_id=self._session,
+            scope=None if scope is None else _member(Scope, scope),
+            agent=agent,
+            since=_millis(since),
+            until=_millis(until),
+            as_of=_millis(as_of),
+        )
+        answer: api.AskResponse = self.call("ask", request)
         return answer
 
     def get(self, ref: str) -> api.Entry:

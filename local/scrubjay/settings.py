@@ -447,7 +447,7 @@ OPTIONS: dict[str, Option] = {
         ),
         Option(
             key="writer",
-            meaning="the language model that background jobs may ask",
+            meaning="the language model that background jobs and `scrubjay ask` may ask",
             allowed=", ".join(WRITERS),
             read=values.one_of(WRITERS),
         ),

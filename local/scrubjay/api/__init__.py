@@ -16,6 +16,7 @@ from scrubjay.api.agents import (
     AgentsResponse,
     Bucket,
 )
+from scrubjay.api.ask import AskRequest, AskResponse, Statement
 from scrubjay.api.audit import AuditResponse, Finding, ScopeAudit
 from scrubjay.api.compaction import (
     CompactRequest,
@@ -204,6 +205,8 @@ __all__ = [
     "AgentsRequest",
     "AgentsResponse",
     "AliasRequest",
+    "AskRequest",
+    "AskResponse",
     "AuditResponse",
     "Beside",
     "Bucket",
@@ -314,6 +317,7 @@ __all__ = [
     "Skipped",
     "SlotRequest",
     "Source",
+    "Statement",
     "StatsResponse",
     "StatusResponse",
     "Step",

@@ -284,6 +284,13 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="Memories and events that answer a question, best first.",
         ),
         Operation(
+            name="ask",
+            request=api.AskRequest,
+            response=api.AskResponse,
+            summary="An answer of the Writer from what recall finds, each statement with what it cites; or not known.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="route",
             request=api.RouteRequest,
             response=api.RouteResponse,

@@ -27,11 +27,14 @@ class RecallRequest:
     `kinds` is any of "memory" and "event". `neighbours` asks for that many events on either side of each hit.
     `topic` leaves only memories of that topic.
     `max_tokens` bounds the whole answer's texts and is never exceeded. `min_salience` applies to memories.
+    `also` are up to three other phrasings of the question: what any of them finds becomes one list, which the reranking
+    model reads once. One that is empty or said already counts for nothing.
     `scope` narrows; a scope wider than the caller's, or another project's `resource_id`, is refused. `rerank` false
     leaves the reranking model out of mode hybrid; true or not, it takes part only where it is installed and in use.
     """
 
     query: str
+    also: tuple[str, ...] = ()
     limit: int = 10
     mode: Mode = Mode.HYBRID
     project: str | None = None

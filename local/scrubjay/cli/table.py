@@ -36,6 +36,12 @@ COMMANDS: dict[str, Command] = {
             'scrubjay recall "which database did we choose?" --since "30 days ago" --why',
         ),
         Command(
+            "ask",
+            "have the writer answer a question from what is remembered, with citations",
+            "AskResponse",
+            'scrubjay ask "which database did we choose, and why?"',
+        ),
+        Command(
             "learn",
             "learn from a text, and show what is kept of it and why",
             "LearnResponse",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from scrubjay.policy.asking import AskPolicy
 from scrubjay.policy.consolidating import ConsolidationPolicy
 from scrubjay.policy.intake import LimitPolicy, RedactPolicy
 from scrubjay.policy.layers import LayersPolicy
@@ -37,6 +38,7 @@ __all__ = [
     "DEFAULT",
     "TYPE_SALIENCE",
     "AgentWorkPolicy",
+    "AskPolicy",
     "AuditPolicy",
     "CompactionPolicy",
     "ConnectionPolicy",
@@ -97,6 +99,7 @@ class MemoryPolicy:
     undo: UndoPolicy = field(default_factory=UndoPolicy)
     models: ModelPolicy = field(default_factory=ModelPolicy)
     writer: WriterPolicy = field(default_factory=WriterPolicy)
+    ask: AskPolicy = field(default_factory=AskPolicy)
     observer: ObserverPolicy = field(default_factory=ObserverPolicy)
     vault: VaultPolicy = field(default_factory=VaultPolicy)
     review: ReviewPolicy = field(default_factory=ReviewPolicy)

@@ -56,6 +56,7 @@ class LimitPolicy:
     max_metadata_bytes: int = 65_536  # metadata describes the text; it is not a second text
     max_metadata_depth: int = 32  # deeper nesting is an attack on the parser, not a description
     max_query_chars: int = 8_000  # about the embedding model's window many times over
+    also: int = 3  # further phrasings of a question: each costs a look at the store, and the fourth finds little more
     identity_tokens: int = 200  # the identity layer's budget, from the layer table of the specification
     active_tokens: int = 500  # the active layer's, likewise
     recall_tokens: int = 2_000  # what one answer may cost an agent's context unless it asks for more

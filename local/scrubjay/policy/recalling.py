@@ -104,6 +104,9 @@ class RecallPolicy:
     )
     rerank_words: int = 40  # of an event and what was said before it together; a longer event is read alone
     rerank_before: int = 24  # words before the event, at most
+    # Of several phrasings, a hit's worth is the sum of 1 / (this + its place): the first of one list stands beside the
+    # eighth of two. With 60, the customary value, what all find a little beat what the question itself found first.
+    phrasings: float = 6.0
     # How much of a large store is looked at. Agreement with looking at all of it: `scrubjay bench run scale-1m`.
     exhaustive: int = 4_096  # rows up to which every one is scored: some 4 ms
     candidates: int = 1_024  # rows that each signal proposes among more

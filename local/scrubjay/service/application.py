@@ -49,6 +49,7 @@ from scrubjay.service import configuration, trusting
 from scrubjay.service.account_stores import AccountStores, OpenAccount
 from scrubjay.service.agents import Agents
 from scrubjay.service.archives import Archives
+from scrubjay.service.asking import Asking
 from scrubjay.service.background import Background
 from scrubjay.service.compaction import Compaction
 from scrubjay.service.conflicts import Conflicts
@@ -237,6 +238,7 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
+        asking = Asking(lambda: self.policy, writer=self.writer, recall=recall, now=now)
         self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
         self._handing = Handing(
             store,
@@ -398,6 +400,7 @@ class Application:
                 "conflicts": conflicts.conflicts,
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,
+                "ask": asking.ask,
                 "context": self._context.context,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,

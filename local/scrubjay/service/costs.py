@@ -62,7 +62,9 @@ class Costs:
         caps, spent = self._writer.caps, await self._writer.spent()
         told = []
         if chosen.leaves:
-            told.append(f"the writer is on: background jobs send what was said to your agents to {chosen.destination}")
+            told.append(
+                f"the writer is on: background jobs and ask send what was said to your agents to {chosen.destination}"
+            )
         for span, used, cap in (("day", spent.daily, caps.daily), ("month", spent.monthly, caps.monthly)):
             if used >= cap * NEARLY:
                 told.append(

@@ -18,10 +18,16 @@ from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 Handler = Callable[[Caller, Any], Awaitable[Any]]
 """Runs an operation that gives one response."""
 
-QUESTIONS = frozenset({"recall", "route", "context", "hook", "toc", "timeline", "grip", "why", "teleport"})
+QUESTIONS = frozenset({"recall", "ask", "route", "context", "hook", "toc", "timeline", "grip", "why", "teleport"})
 """Operations whose callers wait for an answer about what is remembered: work of the night keeps out of their way."""
 
-STAGES: Mapping[str, str] = {"ingest": "commit", "hook": "commit", "recall": "recall", "route": "recall"}
+STAGES: Mapping[str, str] = {
+    "ingest": "commit",
+    "hook": "commit",
+    "recall": "recall",
+    "ask": "recall",
+    "route": "recall",
+}
 """The stages that operations are, for traces. What is written for a cause is told of by the store."""
 
 StreamHandler = Callable[[Caller, Any], AsyncGenerator[bytes, None]]

@@ -5,15 +5,16 @@ embedded while, in another thread, its words propose candidates; what meaning ad
 what only the store knows of the first hits (how sure a memory is, what kind of turn an event) makes of memories and
 events one order, by how likely each answers; a reranking model reorders those that are worth its time; and the texts of
 those that fit the budget are read in one snapshot, of long ones the passage that answers. Between the words and the
-meaning the index may change; then the words are asked again.
+meaning the index may change; then the words are asked again. Of several phrasings each is ranked so, and their orders
+become one before the reranking model reads it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from scrubjay import api
@@ -26,19 +27,21 @@ from scrubjay.lifecycle.succeeding import successors
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
 from scrubjay.models.runtime import Models
-from scrubjay.policy import MemoryPolicy
+from scrubjay.policy import MemoryPolicy, RecallPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
 from scrubjay.retrieval.doubts import told_before
 from scrubjay.retrieval.folding import Told, folded
+from scrubjay.retrieval.fusion import Known
 from scrubjay.retrieval.pairs import pairs
+from scrubjay.retrieval.phrasings import together
 from scrubjay.retrieval.query import Query
 from scrubjay.retrieval.ranking import Prepared, Ranking, prepare, rank
 from scrubjay.retrieval.recency import asks_now
 from scrubjay.retrieval.reranking import read_by_model, reranked
 from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.recall_hits import Wanted, read_hits, read_known, read_passages, read_put_away, read_texts
-from scrubjay.service.recall_request import Plan, planned
+from scrubjay.service.recall_request import Phrasing, Plan, planned
 from scrubjay.service.references import References
 from scrubjay.store import Store
 from scrubjay.store.queries import Queries
@@ -50,9 +53,10 @@ READ_HITS = 16
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a question has gathered before it is ranked."""
+    """What a phrasing of a question has gathered before it is ranked."""
 
     plan: Plan
+    phrasing: Phrasing
     named: Sequence[str] = ()
     mentioned: Sequence[str] = ()
     asked: Asked | None = None
@@ -65,11 +69,11 @@ class _Gathered:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """A ranking in its order, how sure it is that it answers (None: not said), and what a model is to read of it."""
+    """A ranking in its order, how sure it is that it answers (None: not said), and what is known of its hits."""
 
     ranking: Ranking
     confidence: float | None = None
-    read: tuple[int, ...] = ()
+    known: Mapping[str, Known] = field(default_factory=dict)
 
 
 class Recall:
@@ -106,15 +110,16 @@ class Recall:
         )
         stages = dict.fromkeys(("embed", "rank", "rerank", "read"), 0.0)
         notes = [*await self._references.notes_on(request.project)]
-        gathered = await self._gather(plan, began)
-        stages["embed"] = gathered.embedded_ms
-        judged = await self._judged(gathered, await self._ranked(gathered))
+        gathered = await asyncio.gather(*(self._gather(plan, phrasing, began) for phrasing in plan.phrasings))
+        stages["embed"] = max(one.embedded_ms for one in gathered)
+        judged = _together([await self._judged(one, await self._ranked(one)) for one in gathered], policy.recall)
         ranking = judged.ranking
-        stages["rank"] = round(_lap(began) - gathered.embedded_ms, 3)
-        notes += gathered.notes
-        if judged.read:
+        stages["rank"] = round(_lap(began) - stages["embed"], 3)
+        notes += [note for one in gathered for note in one.notes]
+        read = read_by_model(ranking.hits, judged.known, policy.recall) if gathered[0].reranker is not None else ()
+        if read:
             lap = time.perf_counter()
-            ranking, note = await self._reranked(plan, judged)
+            ranking, note = await self._reranked(plan, ranking, read)
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
         at = now if request.as_of is None else request.as_of
@@ -130,7 +135,7 @@ class Recall:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
         return api.RecallResponse(
             hits=kept,
-            mode=ranking.mode if gathered.asked is not None or not plan.hybrid else "lexical",
+            mode=ranking.mode if gathered[0].asked is not None or not plan.hybrid else "lexical",
             tokens=tokens,
             elapsed_ms=_lap(began),
             left_out=left_out,
@@ -140,31 +145,31 @@ class Recall:
             known=judged.confidence is None or judged.confidence >= policy.recall.relevance.floor,
         )
 
-    async def _gather(self, plan: Plan, began: float) -> _Gathered:
-        """Embed the question while its words propose candidates, and wait for the models that it needs.
+    async def _gather(self, plan: Plan, phrasing: Phrasing, began: float) -> _Gathered:
+        """Embed a phrasing while its words propose candidates, and wait for the models that it needs.
 
         The first question waits for both models: for one beside the other, not for one after the other. The vector,
         which takes longest, is begun first; and its thread does not go on to rank: on a busy machine a thread that has
         worked for 5 ms waits for the others, while a fresh one is let in at once.
         """
-        gathered = _Gathered(plan)
+        gathered = _Gathered(plan, phrasing)
 
         async def embed() -> None:
             if plan.embeds:
-                gathered.asked, note = await self._embedded(plan.query.text)
+                gathered.asked, note = await self._embedded(phrasing.query.text)
                 gathered.notes += (note,) if note else ()
             gathered.embedded_ms = _lap(began)
 
         async def words() -> None:
             await self._maintainer.indexed()
             if plan.hybrid and plan.embeds:
-                work = partial(prepare, self._maintainer.index, plan.query, plan.filters, self._policy().recall)
+                work = partial(prepare, self._maintainer.index, phrasing.query, plan.filters, self._policy().recall)
                 gathered.prepared = await asyncio.to_thread(work)
 
         async def named() -> None:
-            if plan.name:
-                found = await self._store.read(lambda q: q.names.holders([plan.name, *plan.mentions]))
-                gathered.named = [id_ for name, id_ in found.items() if name == plan.name]
+            if name := phrasing.name:
+                found = await self._store.read(lambda q: q.names.holders([name, *phrasing.mentions]))
+                gathered.named = [id_ for held, id_ in found.items() if held == name]
                 gathered.mentioned = list(dict.fromkeys(id_ for id_ in found.values() if id_ not in gathered.named))
 
         async def load() -> None:
@@ -183,7 +188,7 @@ class Recall:
         plan, asked, policy = gathered.plan, gathered.asked, self._policy().recall
         if plan.mode == api.Mode.WEIGHTED.value:
             await self._place_topics()
-        query = replace(plan.query, named=tuple(gathered.named), mentioned=tuple(gathered.mentioned))
+        query = replace(gathered.phrasing.query, named=tuple(gathered.named), mentioned=tuple(gathered.mentioned))
         if asked is not None:
             query = replace(query, vector=asked.vector, cosine_baseline=asked.spread)
         gathered.query = query
@@ -205,7 +210,7 @@ class Recall:
         return await asyncio.to_thread(work)
 
     async def _judged(self, gathered: _Gathered, ranking: Ranking) -> _Judged:
-        """Return one order of hits with their confidence, and which of them a reranking model is to read."""
+        """Return one order of hits with their confidence."""
         plan, query, policy = gathered.plan, gathered.query, self._policy().recall
         if query is None or not plan.hybrid or not plan.embeds:
             return _Judged(ranking)
@@ -213,7 +218,6 @@ class Recall:
         hits = fusion.weighed(ranking.hits, known, policy)
         hits = fusion.judged(hits, known, policy, cosine_baseline=query.cosine_baseline, work=ranking.work)
         confidence = relevance.of_answer(hits, policy, cosine_baseline=query.cosine_baseline, near=ranking.near)
-        read: tuple[int, ...] = ()
         if ranking.apart:
             if ranking.work:
                 hits = fusion.of_work(hits, policy.agent_work)
@@ -221,19 +225,17 @@ class Recall:
                 events = [hit for hit in hits if hit.kind == EVENT.name]
                 others = [hit for hit in hits if hit.kind != EVENT.name]
                 hits = fusion.merged([*others, *events], policy.relevance, limit=len(hits))
-        if gathered.reranker is not None:
-            read = read_by_model(hits, known, policy)
-        return _Judged(replace(ranking, hits=hits), confidence=confidence, read=read)
+        return _Judged(replace(ranking, hits=hits), confidence=confidence, known=known)
 
-    async def _reranked(self, plan: Plan, judged: _Judged) -> tuple[Ranking, str]:
-        """Return the hits as the reranking model orders those that it reads, or as they were and why."""
-        policy, ranking = self._policy().recall, judged.ranking
-        first = [ranking.hits[at] for at in judged.read]
+    async def _reranked(self, plan: Plan, ranking: Ranking, read: Sequence[int]) -> tuple[Ranking, str]:
+        """Return the hits as the reranking model orders those at some places, or as they were and why."""
+        policy = self._policy().recall
+        first = [ranking.hits[at] for at in read]
         passages = await self._store.read(lambda q: read_passages(q, first, policy))
-        logits, note = await self._models.reranker.rerank(plan.query.text, passages)
+        logits, note = await self._models.reranker.rerank(plan.phrasings[0].query.text, passages)
         if logits is None:
             return ranking, note
-        return reranked(ranking, logits, policy, limit=len(ranking.hits), read=judged.read), note
+        return reranked(ranking, logits, policy, limit=len(ranking.hits), read=read), note
 
     async def _succeeding(self, ranking: Ranking, plan: Plan) -> dict[str, str]:
         """Return which later hits may have taken the place of earlier ones, in work with agents: ids by ids."""
@@ -241,7 +243,7 @@ class Recall:
             return {}
         policy, hits = self._policy().succeeding, ranking.hits[: self._policy().succeeding.among]
         texts = await self._store.read(partial(read_texts, ranked=hits, chars=policy.chars))
-        index, now = self._maintainer.index, asks_now(plan.query.text)
+        index, now = self._maintainer.index, asks_now(plan.phrasings[0].query.text)
 
         def decide() -> dict[str, str]:
             return successors(hits, pairs(index, texts, policy), texts, policy, asks_now=now)
@@ -279,6 +281,18 @@ class Recall:
         found = await self._models.embedder.vectors_of(labels) if labels else None
         if found is not None and (found[0], self._maintainer.space, self._maintainer.index) == (space, space, index):
             await asyncio.to_thread(index.set_topics, labels, *found[1])
+
+
+def _together(judged: Sequence[_Judged], policy: RecallPolicy) -> _Judged:
+    """Return the answers to several phrasings as one: known is what any of them is sure of."""
+    if len(judged) == 1:
+        return judged[0]
+    sure = [one.confidence for one in judged if one.confidence is not None]
+    return _Judged(
+        together([one.ranking for one in judged], policy),
+        confidence=max(sure, default=None),
+        known={id_: known for one in judged for id_, known in one.known.items()},
+    )
 
 
 def _read(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scrubjay import api
@@ -20,17 +21,26 @@ from scrubjay_shared.text import query_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """How one request is answered. `query` has no vector yet.
+class Phrasing:
+    """The question in one wording. `query` has no vector yet.
 
-    `name` is what a memory that the question names is called, `mentions` what others may be called that it speaks of.
-    `embeds`, `reranks` and `hybrid` say which stages it goes through, `fuses` whether it asks for several kinds, which
-    are ranked apart and become one order. `passage_chars` is how much of a long text a hit may have.
+    `name` is what a memory that it names is called, `mentions` what others may be called that it speaks of.
     """
 
     query: Query
     name: str
     mentions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How one request is answered: in which phrasings, the question itself first.
+
+    `embeds`, `reranks` and `hybrid` say which stages it goes through, `fuses` whether it asks for several kinds, which
+    are ranked apart and become one order. `passage_chars` is how much of a long text a hit may have.
+    """
+
+    phrasings: tuple[Phrasing, ...]
     filters: Filters
     mode: str
     limit: int
@@ -45,21 +55,12 @@ class Plan:
 
 def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: Millis) -> Plan:
     """Return how a request is answered at a time, from what its caller sees. Raises as `checked`."""
-    from scrubjay.dates import find_dates  # noqa: PLC0415  # its patterns would be a sixtieth of the daemon's start
-
-    text = checked(request, seen, policy)
-    asks = bool(text.strip())
+    texts = checked(request, seen, policy)
+    asks = bool(texts[0].strip())
     hybrid = request.mode is api.Mode.HYBRID
-    name = " ".join(text.split())
     today = now if request.as_of is None else request.as_of
     return Plan(
-        query=Query(
-            text=text,
-            tokens=tuple(query_tokens(text)),
-            dates=tuple((found.start, found.end) for found in find_dates(text, today, local_offset(today))),
-        ),
-        name=name if len(name) <= policy.limits.max_name_chars else "",
-        mentions=mentions(name),
+        phrasings=tuple(_phrasing(text, today, policy) for text in texts),
         filters=Filters(
             caller_project=seen.project,
             caller_session=seen.session_id,
@@ -86,6 +87,21 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
     )
 
 
+def _phrasing(text: str, today: Millis, policy: MemoryPolicy) -> Phrasing:
+    from scrubjay.dates import find_dates  # noqa: PLC0415  # its patterns would be a sixtieth of the daemon's start
+
+    name = " ".join(text.split())
+    return Phrasing(
+        query=Query(
+            text=text,
+            tokens=tuple(query_tokens(text)),
+            dates=tuple((found.start, found.end) for found in find_dates(text, today, local_offset(today))),
+        ),
+        name=name if len(name) <= policy.limits.max_name_chars else "",
+        mentions=mentions(name),
+    )
+
+
 def _passage_chars(request: api.RecallRequest, policy: MemoryPolicy) -> int:
     """Return the share of the budget that a hit has: of the usual one a tenth, of another what the limit leaves."""
     limits = policy.limits
@@ -96,8 +112,8 @@ def _passage_chars(request: api.RecallRequest, policy: MemoryPolicy) -> int:
     return max(round(share * limits.chars_per_token), limits.passage_chars)
 
 
-def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str:
-    """Return the question. Raises InvalidError, TooLargeError or DeniedError for a request that cannot be answered."""
+def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> tuple[str, ...]:
+    """Return the phrasings. Raises InvalidError, TooLargeError or DeniedError for what cannot be answered."""
     work = policy.work
     if not 1 <= request.limit <= work.recalled_hits:
         raise InvalidError(
@@ -116,10 +132,16 @@ def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str
         raise InvalidError(
             f"max_tokens must be 1 or more, got {request.max_tokens}", hint="leave it out for the usual budget"
         )
-    if len(request.query) > policy.limits.max_query_chars:
+    longest = max(len(text) for text in (request.query, *request.also))
+    if longest > policy.limits.max_query_chars:
         raise TooLargeError(
-            f"a question must have at most {policy.limits.max_query_chars} characters, got {len(request.query)}",
+            f"a question must have at most {policy.limits.max_query_chars} characters, got {longest}",
             hint="ask for what you want to know in a few sentences",
+        )
+    if len(request.also) > policy.limits.also:
+        raise InvalidError(
+            f"also takes at most {policy.limits.also} further phrasings, got {len(request.also)}",
+            hint="give those that differ most from each other",
         )
     if not request.kinds or not set(request.kinds) <= {kind.name for kind in KINDS}:
         raise InvalidError(
@@ -127,7 +149,20 @@ def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> str
             hint="leave it out to search both",
         )
     access.check_resource(seen, request.resource_id)
-    return intake.valid(request.query)
+    return distinct([intake.valid(text) for text in (request.query, *request.also)])
+
+
+def distinct(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that say something, each once; of none that do, the first.
+
+    >>> distinct(["Which store?", "", "which  store?", "the shop's database"])
+    ('Which store?', "the shop's database")
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        if key := " ".join(text.split()).casefold():
+            found.setdefault(key, text)
+    return tuple(found.values()) or (texts[0],)
 
 
 def local_offset(now: Millis) -> int:

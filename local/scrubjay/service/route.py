@@ -144,7 +144,7 @@ class Router:
         """Return a question that is about to be routed. Raises InvalidError, TooLargeError or DeniedError."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         policy, now = self._policy(), self._now()
-        asked = checked(
+        [asked] = checked(
             api.RecallRequest(
                 query=text,
                 limit=request.limit,

@@ -47,7 +47,7 @@ POLL_S = 0.05
 """Between two looks at who has the lock."""
 
 SLOW_OPERATIONS_S = 24 * 3600.0
-"""What an operation may take whose work grows with the store (import, rebuild, backup): it ends when the work does."""
+"""What an operation may take whose work grows with the store, or is a Writer's: it ends when the work does."""
 
 SETTLE_MARGIN_S = 30.0
 """How much longer than its own limit `settle` may take to answer."""
@@ -55,7 +55,7 @@ SETTLE_MARGIN_S = 30.0
 STREAM_CHUNK = 512
 """Lines of a stream per fetch: enough that crossing threads does not show, little enough to hold."""
 
-SLOW = frozenset({"import", "rebuild", "backup", "run_job"})
+SLOW = frozenset({"import", "rebuild", "backup", "run_job", "ask"})
 
 
 class Transport(Protocol):

@@ -26,6 +26,14 @@ else:  # through a running daemon, a program's question needs none of them
 def configure(parser: Parser) -> None:
     """Take a question and what may answer it."""
     parser.add_argument("query", nargs="+", type=text, metavar="QUERY", help="the question; - reads it from stdin")
+    parser.add_argument(
+        "--also",
+        action="append",
+        type=text,
+        default=[],
+        metavar="QUERY",
+        help="the question in other words; what either finds is one list; can be repeated three times",
+    )
     parser.add_argument("-n", "--limit", type=count, default=5, help="at most this many hits (5)")
     parser.add_argument("--mode", choices=MODES, default="hybrid", help="meaning and words, words only, or the formula")
     parser.add_argument(
@@ -99,6 +107,7 @@ def fields(line: Namespace, query: str) -> dict[str, Any]:
         as_of = times.until(line.as_of, today)
     return direct.given(
         query=query,
+        also=line.also or None,
         limit=line.limit,
         mode=line.mode,
         project=line.project,

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scrubjay.api import (
+    AskResponse,
     Beside,
     Hit,
     Quote,
@@ -156,4 +157,26 @@ def recalled(answer: RecallResponse) -> str:
         parts.append(f"known here with a chance of {answer.confidence:.0%}")
     if answer.left_out:
         parts.append(f"{answer.left_out} more did not fit")
+    return " · ".join(part for part in [*parts, *answer.notes] if part)
+
+
+def answered(answer: AskResponse) -> RenderableType:
+    """Return what the Writer states, with the numbers of what each statement cites, and these hits below."""
+    if not answer.known:
+        return Text("not known: nothing that was found answers that (scrubjay recall shows what comes nearest)")
+    number = {found.id: str(rank) for rank, found in enumerate(answer.hits, 1)}
+    statements = [
+        Text(clean(one.text)).append("".join(f" [{number[id_]}]" for id_ in one.ids), style="green")
+        for one in answer.statements
+    ]
+    return Group(*statements, Text(), spaced(hit(found, rank) for rank, found in enumerate(answer.hits, 1)))
+
+
+def asked(answer: AskResponse) -> str:
+    """Return what is to be said about an answer of the Writer, beside it."""
+    parts = [
+        f"{answer.model} read {counted(answer.found, 'hit')}",
+        f"{counted(answer.input_tokens + answer.output_tokens, 'token')} in {counted(answer.calls, 'call')}",
+        f"{counted(answer.dropped, 'line')} without a citation not shown" if answer.dropped else "",
+    ]
     return " · ".join(part for part in [*parts, *answer.notes] if part)

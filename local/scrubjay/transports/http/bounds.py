@@ -96,6 +96,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "TocRequest": page | {"id": {"pattern": TOC_NODE}},
         "TimelineRequest": page | period | {"level": {"enum": ["year", "month", "week", "day", "segment", None]}},
         "GripRequest": {"before": around, "after": around},
+        "AskRequest": asked | {"question": {"minLength": 1, "maxLength": limits.max_query_chars, "pattern": NOT_BLANK}},
         "RouteRequest": period
         | {
             "query": {"maxLength": limits.max_query_chars},
@@ -116,6 +117,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
         "RecallRequest": asked
         | {
             "query": {"maxLength": limits.max_query_chars},
+            "also": {"maxItems": limits.also, "items": {"type": "string", "maxLength": limits.max_query_chars}},
             "limit": {"minimum": 1, "maximum": work.recalled_hits},
             "neighbours": {"minimum": 0, "maximum": work.neighbours},
             "min_salience": share,

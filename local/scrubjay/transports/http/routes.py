@@ -62,6 +62,7 @@ ROUTES: tuple[Route, ...] = (
     Route("conflicts", "GET", "/v1/conflicts"),
     Route("resolve", "POST", "/v1/memories/{ref}/resolve"),
     Route("recall", "POST", "/v1/recall"),
+    Route("ask", "POST", "/v1/ask"),
     Route("route", "POST", "/v1/route"),
     Route("teleport", "POST", "/v1/teleport"),
     Route("layers", "GET", "/v1/route/layers"),

@@ -5,12 +5,13 @@ Every answer keeps to a budget of tokens. What has no room is named by a cursor,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from scrubjay import api, redaction
 from scrubjay.dates import find_dates
 from scrubjay.intervals import happened
+from scrubjay.retrieval.passages import passage
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Memory, ReviewState, author_of, review_state
@@ -20,6 +21,9 @@ MEMORY_ID = "m_"
 EVENT_ID = "e_"
 GRIP_ID = "g_"
 CUT = " […]"
+
+LINE_CHARS = 200
+"""Of a hit that is told in one line: a sentence or two, enough to say whether it is worth opening."""
 
 DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
 """What is said beside a memory that is not the person's own words, and that nobody is named for."""
@@ -130,13 +134,44 @@ class Page:
 def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
     """Return one answer of a search: a line about it, its words, and the first words that it was read from."""
     is_memory = found.kind == "memory"
-    about = [f"{MEMORY_ID if is_memory else EVENT_ID}{found.id}", found.type, day(found.ts, utc_offset)]
-    if found.name:
-        about.append(f'"{found.name}"')
-    if found.scope == "project" and found.resource_id:
-        about.append("this project")
-    if is_memory and (words := whose(found.trust or "", found.read_from[0].speaker if found.read_from else "")):
-        about.append(words)
+    about = [_ref(found), found.type, day(found.ts, utc_offset)]
+    about += [f'"{found.name}"'] if found.name else []
+    about += ["this project"] if found.scope == "project" and found.resource_id else []
+    about += _standing(found, utc_offset)
+    about += [found.sources[0].speaker] if found.sources and not is_memory else []
+    lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]
+    for said in (*found.read_from[: int(is_memory)], *(said for said in found.sources if said.beside)):
+        how = BESIDE[said.beside] if said.beside else ""
+        when = day(said.ts, said.utc_offset)
+        lines.append(f"> {how}{said.speaker}, {when}: {said.text} ({EVENT_ID}{said.event_id})")
+    return "\n".join([*lines, *_score(found, why=why)])
+
+
+def line(found: api.Hit, utc_offset: int, *, words: Mapping[str, float], why: bool) -> str:
+    """Return one answer of a search as a line: its id, who said it and when, and what of its text has most `words`."""
+    said = found.sources[0] if found.kind == "event" and found.sources else next(iter(found.read_from), None)
+    about = [_ref(found), *([found.type] if found.kind == "memory" else [])]
+    about += [day(found.ts, utc_offset)] if said is None else [said.speaker, day(said.ts, said.utc_offset)]
+    about += _standing(found, utc_offset)
+    text = " ".join(passage(found.text, words, chars=LINE_CHARS).text.split())
+    short = found.truncated or len(text) < len(" ".join(found.text.split()))
+    return "\n".join([f"{' · '.join(about)}: {text}{CUT if short else ''}", *_score(found, why=why)])
+
+
+def _ref(found: api.Hit) -> str:
+    return f"{MEMORY_ID if found.kind == 'memory' else EVENT_ID}{found.id}"
+
+
+def _score(found: api.Hit, *, why: bool) -> list[str]:
+    if not (why and found.parts):
+        return []
+    return ["score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value)]
+
+
+def _standing(found: api.Hit, utc_offset: int) -> list[str]:
+    """Return whose words an answer of a search is, where not the person's, and what became of it."""
+    words = whose(found.trust or "", found.read_from[0].speaker if found.read_from else "")
+    about = [words] if found.kind == "memory" and words else []
     about += [f"by {found.author}"] if found.author is not None else []
     about += _reviewed(found.review)
     said_at = found.ts if found.read_from else None
@@ -146,16 +181,7 @@ def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
         about.append(f"replaced by {MEMORY_ID}{found.superseded_by}")
     elif found.questioned_by:
         about.append(f"may be out of date: see {MEMORY_ID}{found.questioned_by}")
-    if not is_memory and found.sources:
-        about.append(found.sources[0].speaker)
-    lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]
-    for said in (*found.read_from[: int(is_memory)], *(said for said in found.sources if said.beside)):
-        how = BESIDE[said.beside] if said.beside else ""
-        when = day(said.ts, said.utc_offset)
-        lines.append(f"> {how}{said.speaker}, {when}: {said.text} ({EVENT_ID}{said.event_id})")
-    if why and found.parts:
-        lines.append("score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value))
-    return "\n".join(lines)
+    return about
 
 
 def memory(found: api.WhyResponse, utc_offset: int, *, full: bool) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from scrubjay import api, redaction
+from scrubjay.policy import DEFAULT
 from scrubjay.routing.intent import classify
 from scrubjay.routing.timespans import timespans
 from scrubjay.transports.mcp import answers
@@ -15,12 +18,28 @@ from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import Scope
+from scrubjay_shared.text import query_tokens
+
+ALSO = DEFAULT.limits.also
+"""How many other phrasings a search takes."""
 
 SEARCH_LIMIT = 20
 """The most hits of a page: also how many recall judges, so that a later page continues the same order."""
 
+IN_FULL = 3
+"""Hits of a search that are shown in full: of the others a line each says whether they are worth opening."""
+
+FULL_TOKENS = 280
+"""What a hit in full may cost before lines of others have to make room for it: ten sentences with their sources."""
+
+LINE_TOKENS = 95
+"""What a line of a hit costs at most."""
+
 ANSWER_TOKENS = 1_000
-"""What an answer costs a model unless it asks for more: five hits with their sources."""
+"""What an answer costs a model unless it asks for more: two memories with their sources."""
+
+SEARCH_TOKENS = 2_600
+"""What a search costs a model at most unless it asks for more: three hits in full and a line for each of the others."""
 
 MOST_TOKENS = 20_000
 """The most that one answer may cost: hosts cut tool results off at 25,000."""
@@ -47,23 +66,27 @@ class Search(Arguments, frozen=True):
     """Arguments of memory_search."""
 
     query: Annotated[str, Meta(description="question or keywords")]
+    also: Annotated[list[str], Meta(max_length=ALSO, description="up to 3 other phrasings")] = msgspec.field(
+        default_factory=list
+    )
     scope: Literal["", "project", "user"] = ""
     when: Annotated[str, Meta(description='"last week", "2026-11-20", "March 2026"')] = ""
     agent: Annotated[str, Meta(description="only what this agent said")] = ""
-    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = 5
+    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = SEARCH_LIMIT
     cursor: str = ""
-    max_tokens: Tokens = ANSWER_TOKENS
+    max_tokens: Tokens = SEARCH_TOKENS
     why: Annotated[bool, Meta(description="explain the ranking")] = False
 
 
 async def search(context: ToolContext, asked: Search) -> str:
-    """Return what answers a question, best first, with a cursor where there is more."""
+    """Return what answers a question, best first: the first hits in full, a line of each other, a cursor for more."""
     if not asked.query.strip():
         raise InvalidError("memory_search needs a question", hint="give query a question or some keywords")
     since, until = answers.period(asked.when, context.now, context.utc_offset)
     skip = _skipped(asked.cursor)
     request = api.RecallRequest(
         query=asked.query,
+        also=tuple(asked.also),
         limit=min(skip + asked.limit + 1, context.policy.work.recalled_hits),
         scope=Scope(asked.scope) if asked.scope else None,
         agent=asked.agent or None,
@@ -80,19 +103,32 @@ async def search(context: ToolContext, asked: Search) -> str:
         page.add("no more hits" if skip else "nothing is remembered that comes near: try other words or no filters")
     elif not found.known and not skip:
         page.add("nothing surely answers this; nearest:", reserve=NEXT_TOKENS)
-    shown = 0
-    for hit in hits:
-        text = answers.hit(hit, context.utc_offset, why=asked.why)
-        if shown and not page.add(text, reserve=NEXT_TOKENS):
-            break
-        if not shown:
-            page.add_cut(text, reserve=NEXT_TOKENS)
-        shown += 1
+    shown = _add_hits(context, asked, hits, skip, page)
     if skip + shown < len(found.hits) or found.left_out:
         page.add(f"more: cursor={skip + shown}")
     if found.notes:
         page.add(answers.noted(found.notes))
     return page.text()
+
+
+def _add_hits(context: ToolContext, asked: Search, hits: Sequence[api.Hit], skip: int, page: Page) -> int:
+    """Add hits to a page, the first of the search in full and of each other a line. Returns how many fitted."""
+    words = dict.fromkeys(query_tokens(" ".join((asked.query, *asked.also))), 1.0)
+    lines = max(len(hits) - IN_FULL, 0) * LINE_TOKENS
+    reserve = NEXT_TOKENS + min(lines, max(asked.max_tokens - IN_FULL * FULL_TOKENS, 0))
+    for shown, hit in enumerate(hits):
+        whole = skip + shown < IN_FULL and answers.hit(hit, context.utc_offset, why=asked.why)
+        if whole and page.add(whole, reserve=reserve):
+            continue
+        if whole and not shown:
+            page.add_cut(whole, reserve=reserve)
+            continue
+        text = answers.line(hit, context.utc_offset, words=words, why=asked.why)
+        if shown and not page.add(text, reserve=NEXT_TOKENS):
+            return shown
+        if not shown:
+            page.add_cut(text, reserve=NEXT_TOKENS)
+    return len(hits)
 
 
 async def _add_places(

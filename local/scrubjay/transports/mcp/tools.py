@@ -17,7 +17,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
-DROPPED = ("title", "default", "additionalProperties", "$defs", "minimum", "maximum")
+DROPPED = ("title", "default", "additionalProperties", "$defs", "minimum", "maximum", "maxItems")
 """Keywords of a schema that tell a model nothing: the type of an optional field says what is left out.
 
 Bounds are checked and told by the error to the few calls that pass them; everybody would pay for them in every session.
