@@ -194,7 +194,7 @@ class Memory:
         self,
         query: str,
         *,
-        limit: int = 10,
+        limit: int = 20,
         mode: api.Mode | str = api.Mode.HYBRID,
         kinds: Iterable[str] = ("memory", "event"),
         types: Iterable[MemoryType | str] = (),

@@ -15,6 +15,7 @@ from scrubjay.policy.recalling import (
     RecallWeights,
     RelevancePolicy,
     RoutingPolicy,
+    ShowingPolicy,
     weighted,
 )
 from scrubjay.policy.running import (
@@ -58,6 +59,7 @@ __all__ = [
     "ReviewMode",
     "ReviewPolicy",
     "RoutingPolicy",
+    "ShowingPolicy",
     "SucceedingPolicy",
     "SupersessionPolicy",
     "SupportPolicy",

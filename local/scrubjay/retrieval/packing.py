@@ -29,6 +29,33 @@ def cost(hit: Hit) -> int:
     return estimate_tokens(hit.text) + _cost((*hit.sources, *hit.neighbours))
 
 
+def shared_out(total: int, needs: Sequence[int], weights: Sequence[float], least: Sequence[int]) -> list[int]:
+    """Return what each of several gets of a total: by its weight, but no more than it needs and no less than its least.
+
+    What one does not need the others have. Where all the least are more than the total, each gets its least.
+
+    >>> shared_out(100, [10, 200, 200], [1, 2, 1], [0, 0, 0])
+    [10, 60, 30]
+    """
+    if sum(needs) <= total:
+        return list(needs)
+
+    def given(level: float) -> list[int]:
+        return [
+            min(need, max(low, int(level * weight))) for need, weight, low in zip(needs, weights, least, strict=True)
+        ]
+
+    low, high = 0.0, max(need / weight for need, weight in zip(needs, weights, strict=True))
+    while high - low > _LEVELS * high:
+        level = (low + high) / 2
+        low, high = (level, high) if sum(given(level)) <= total else (low, level)
+    return given(low)
+
+
+_LEVELS = 0.001
+"""How exactly the level is found that shares a total out: to a thousandth of it."""
+
+
 def fit(hits: Sequence[Hit], max_tokens: int) -> tuple[tuple[Hit, ...], int, int]:
     """Return the hits that cost at most `max_tokens` together, what they cost, and how many were left out.
 

@@ -26,7 +26,7 @@ else:  # through a running daemon, a program's question needs none of them
 def configure(parser: Parser) -> None:
     """Take a question and what may answer it."""
     parser.add_argument("query", nargs="+", type=text, metavar="QUERY", help="the question; - reads it from stdin")
-    parser.add_argument("-n", "--limit", type=count, default=5, help="at most this many hits (5)")
+    parser.add_argument("-n", "--limit", type=count, default=20, help="at most this many hits (20)")
     parser.add_argument("--mode", choices=MODES, default="hybrid", help="meaning and words, words only, or the formula")
     parser.add_argument(
         "--type",

@@ -19,8 +19,14 @@ from scrubjay_shared.records import Scope
 SEARCH_LIMIT = 20
 """The most hits of a page: also how many recall judges, so that a later page continues the same order."""
 
-ANSWER_TOKENS = 1_000
-"""What an answer costs a model unless it asks for more: five hits with their sources."""
+ANSWER_TOKENS = 2_000
+"""What an answer costs a model unless it asks for more: twenty hits, three of them at length."""
+
+FULL_HITS = 3
+"""Hits that are told at length; the others have a line each: the model chooses which it opens."""
+
+HEAD_TOKENS = 30
+"""What stands before the words of a hit: its id, what it is, when it was said."""
 
 MOST_TOKENS = 20_000
 """The most that one answer may cost: hosts cut tool results off at 25,000."""
@@ -50,7 +56,7 @@ class Search(Arguments, frozen=True):
     scope: Literal["", "project", "user"] = ""
     when: Annotated[str, Meta(description='"last week", "2026-11-20", "March 2026"')] = ""
     agent: Annotated[str, Meta(description="only what this agent said")] = ""
-    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = 5
+    limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = SEARCH_LIMIT
     cursor: str = ""
     max_tokens: Tokens = ANSWER_TOKENS
     why: Annotated[bool, Meta(description="explain the ranking")] = False
@@ -69,7 +75,7 @@ async def search(context: ToolContext, asked: Search) -> str:
         agent=asked.agent or None,
         since=since,
         until=until,
-        max_tokens=asked.max_tokens * (skip // asked.limit + 2),
+        max_tokens=_words_of(asked, skip),
     )
     found: api.RecallResponse = await context.operation("recall", request)
     page = Page(asked.max_tokens)
@@ -82,7 +88,7 @@ async def search(context: ToolContext, asked: Search) -> str:
         page.add("nothing surely answers this; nearest:", reserve=NEXT_TOKENS)
     shown = 0
     for hit in hits:
-        text = answers.hit(hit, context.utc_offset, why=asked.why)
+        text = answers.hit(hit, context.utc_offset, why=asked.why, brief=shown >= FULL_HITS)
         if shown and not page.add(text, reserve=NEXT_TOKENS):
             break
         if not shown:
@@ -93,6 +99,12 @@ async def search(context: ToolContext, asked: Search) -> str:
     if found.notes:
         page.add(answers.noted(found.notes))
     return page.text()
+
+
+def _words_of(asked: Search, skip: int) -> int:
+    """Return what the words of the hits may cost, so that with what stands before them they fit a page."""
+    page = asked.max_tokens - answers.FENCE_TOKENS - NEXT_TOKENS - asked.limit * HEAD_TOKENS
+    return max(page, asked.max_tokens // 2) * (skip // asked.limit + 1)
 
 
 async def _add_places(
@@ -137,7 +149,7 @@ class Get(Arguments, frozen=True):
     before: Annotated[int, Meta(ge=0, le=MOST_AROUND, description="events around the source")] = 0
     after: Annotated[int, Meta(ge=0, le=MOST_AROUND)] = 0
     detail: Literal["brief", "full"] = "brief"
-    max_tokens: Tokens = ANSWER_TOKENS * 2
+    max_tokens: Tokens = ANSWER_TOKENS
 
 
 async def get(context: ToolContext, asked: Get) -> Answer:
