@@ -39,21 +39,16 @@ def shared_out(total: int, needs: Sequence[int], weights: Sequence[float], least
     """
     if sum(needs) <= total:
         return list(needs)
-
-    def given(level: float) -> list[int]:
-        return [
-            min(need, max(low, int(level * weight))) for need, weight, low in zip(needs, weights, least, strict=True)
-        ]
-
-    low, high = 0.0, max(need / weight for need, weight in zip(needs, weights, strict=True))
-    while high - low > _LEVELS * high:
-        level = (low + high) / 2
-        low, high = (level, high) if sum(given(level)) <= total else (low, level)
-    return given(low)
-
-
-_LEVELS = 0.001
-"""How exactly the level is found that shares a total out: to a thousandth of it."""
+    # What is given grows with the level, piece by piece a straight line: each begins at its least and ends at its need.
+    bends = [(low / weight, weight) for low, weight in zip(least, weights, strict=True)]
+    bends += [(need / weight, -weight) for need, weight in zip(needs, weights, strict=True)]
+    spent, level, slope = float(sum(least)), 0.0, 0.0
+    for at, change in sorted(bends):
+        if spent + slope * (at - level) > total:
+            break
+        spent, level, slope = spent + slope * (at - level), at, slope + change
+    level += max(total - spent, 0.0) / slope if slope > 0 else 0.0
+    return [min(need, max(low, int(level * weight))) for need, weight, low in zip(needs, weights, least, strict=True)]
 
 
 def fit(hits: Sequence[Hit], max_tokens: int) -> tuple[tuple[Hit, ...], int, int]:

@@ -102,9 +102,11 @@ def excerpt(
     is_all = is_all and not ending
     ending = _ending(ending or text, chars // ENDING_SHARE) if concludes else ""
     part = _passage(said.text, weights, chars - len(ending) - (len(GAP) if ending else 0), marked)
-    left = len(said.text[part.end :].strip()) if is_all else len(text)
-    rest = said.text[part.end :].rstrip() if left <= len(ending) + 1 else GAP + ending if ending else ""
-    shown = part.text + rest
+    shown = part.text
+    if ending:
+        at = said.text.rfind(ending) if is_all else -1
+        joins = 0 <= at <= part.end + 1
+        shown = said.text[part.start : max(part.end, at + len(ending))].rstrip() if joins else shown + GAP + ending
     if marked is not None:
         low, high = max(marked[0], part.start) - part.start, min(marked[1], part.end) - part.start
         marked = (low, high) if low < high else None
@@ -112,7 +114,7 @@ def excerpt(
         text=shown,
         span=(said.place(part.start), said.place(part.end - 1) + 1),
         cited=marked,
-        ends=bool(ending) or not left,
+        ends=bool(ending) or (is_all and not said.text[part.end :].strip()),
     )
 
 
@@ -250,6 +252,8 @@ def _best_run(
     counts: Counter[str] = Counter()
     first = 0
     for last, (_, end) in enumerate(pieces):
+        if not held[last]:
+            continue
         counts.update(held[last])
         # leave what does not fit any more, and what the rest of the run holds too
         while first < last and (end - pieces[first][0] > chars or all(counts[word] > 1 for word in held[first])):

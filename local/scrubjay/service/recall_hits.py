@@ -195,7 +195,10 @@ def _fitted(drafts: Sequence[Draft], wanted: Wanted) -> tuple[api.Hit, ...]:
     needs = [draft.need for draft in drafts]
     least = [min(need, draft.fixed + policy.least) for draft, need in zip(drafts, needs, strict=True)]
     count = max(sum(spent <= wanted.tokens for spent in accumulate(least)), 1)
-    weights = [policy.first if at < policy.first_hits else 1.0 for at in range(count)]
+    weights = [
+        policy.output if draft.hit.type == EventType.TOOL_RESULT else policy.first if at < policy.first_hits else 1.0
+        for at, draft in enumerate(drafts[:count])
+    ]
     shares = shared_out(wanted.tokens, needs[:count], weights, least[:count])
     return tuple(_built(draft, share, wanted) for draft, share in zip(drafts, shares, strict=False))
 

@@ -26,7 +26,7 @@ else:  # through a running daemon, a program's question needs none of them
 def configure(parser: Parser) -> None:
     """Take a question and what may answer it."""
     parser.add_argument("query", nargs="+", type=text, metavar="QUERY", help="the question; - reads it from stdin")
-    parser.add_argument("-n", "--limit", type=count, default=20, help="at most this many hits (20)")
+    parser.add_argument("-n", "--limit", type=count, help="at most this many hits (10 to read, 20 in JSON)")
     parser.add_argument("--mode", choices=MODES, default="hybrid", help="meaning and words, words only, or the formula")
     parser.add_argument(
         "--type",
@@ -80,6 +80,8 @@ def run(line: Namespace) -> None:
     if direct.run(line, "/v1/recall", line.query, fields, repeatable=True):
         return
     out = output.Output.of(line)
+    if line.limit is None and not out.json:
+        line.limit = hits.SHOWN
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
     with invocation.store(line) as store:
         answer: api.RecallResponse = store.call("recall", request)

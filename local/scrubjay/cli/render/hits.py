@@ -27,6 +27,9 @@ from scrubjay_shared.clock import Millis
 LINES = 10
 """Lines of a hit that are shown: code and lists are longer, and other hits want to be seen."""
 
+SHOWN = 10
+"""Hits that a person is shown unless they ask for more: a window full. A program has as many as recall gives."""
+
 FULL = 3
 """Hits that are shown with all that is known of them; each of the others has two lines of a terminal."""
 
@@ -105,7 +108,10 @@ def _shortened(found: Hit) -> str:
 
 
 def _about(found: Hit) -> Text:
-    """Return the line about a hit: when it was said, what it is, and what is doubted of it."""
+    """Return the line about a hit: when it was said, what it is, and what is doubted of it.
+
+    Of an event who spoke says how far it is to be trusted.
+    """
     now = Millis(time.time_ns() // 1_000_000)
     return dim(
         times.day(found.ts),
@@ -116,7 +122,7 @@ def _about(found: Hit) -> Text:
         else times.over(found.valid_from, found.valid_to, found.ts if found.read_from else None, now),
         f"may be out of date: see {short(found.questioned_by)}" if found.questioned_by else "",
         f"in archive {short(found.archive)}" if found.archive else "",
-        "" if found.trust in {None, "user"} else f"trust: {found.trust}",
+        "" if found.trust in {None, "user"} or found.kind == "event" else f"trust: {found.trust}",
         "" if found.review is None else REVIEWS.get(found.review.partition(" ")[0], ""),
         short(found.id),
     )

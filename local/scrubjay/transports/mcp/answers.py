@@ -23,7 +23,7 @@ EVENT_ID = "e_"
 GRIP_ID = "g_"
 CUT = " […]"
 
-DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
+DOUBTED = {"import": "imported", "untrusted": "unverified", "agent": "an agent's words"}
 """What is said beside a memory that is not the person's own words."""
 
 BESIDE = {api.Beside.ASKED: "answering ", api.Beside.ANSWERED: "answered by "}
@@ -144,7 +144,8 @@ def _heading(found: api.Hit, utc_offset: int) -> list[str]:
     about.append(day(found.ts, utc_offset))
     about += [f'"{found.name}"'] if found.name else []
     about += ["this project"] if found.scope == "project" and found.resource_id else []
-    about += [DOUBTED[found.trust]] if is_memory and found.trust in DOUBTED else []
+    if is_memory and found.trust in DOUBTED and not (found.trust == "agent" and found.told_in):
+        about.append(DOUBTED[found.trust])  # of an agent's turn who spoke says it
     about += [f"by {found.author}"] if found.author is not None else []
     about += _reviewed(found.review)
     said_at = found.ts if found.read_from else None
