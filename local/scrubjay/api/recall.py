@@ -134,9 +134,10 @@ class Hit:
 class RecallResponse:
     """Hits, best first. `mode` is what was really done.
 
-    `confidence` is how likely the question is answered here at all, in [0, 1]: more likeness and more words in common
-    never lower it. With `known` false it is below the floor under which nothing is known, and the hits are only what
-    comes nearest. None and true where it cannot be said: a mode other than hybrid, no question.
+    `confidence` is how near what is asked comes to what is stored, in [0, 1]: more likeness and more words in common
+    never lower it. It compares questions, and does not tell what is known from what is not: a detail of a familiar
+    matter that was never said comes as near as one that was. None in a mode other than hybrid, and without a question.
+    `known`, which claimed to tell, is None; it stays for programs that read it.
 
     `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.
     `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
@@ -152,4 +153,4 @@ class RecallResponse:
     notes: tuple[str, ...] = ()
     stages_ms: dict[str, float] = field(default_factory=dict)
     confidence: float | None = None
-    known: bool = True
+    known: None = None

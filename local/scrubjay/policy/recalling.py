@@ -45,8 +45,6 @@ class RelevancePolicy:
     answer_hits: int = 10  # 3 tell other matters from one's own a little better, known from unsaid details worse
     words_bias: float = -2.0  # without vectors: the share of words alone
     words_matched: float = 4.0
-    # Below, nothing is known: 1 in 100 questions that have an answer fall below, and 8 in 10 of another store's.
-    floor: float = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

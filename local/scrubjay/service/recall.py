@@ -135,7 +135,6 @@ class Recall:
             notes=tuple(dict.fromkeys([*notes, *ranking.notes])),
             stages_ms=stages,
             confidence=judged.confidence,
-            known=judged.confidence is None or judged.confidence >= policy.recall.relevance.floor,
         )
 
     async def _gather(self, plan: Plan, began: float) -> _Gathered:

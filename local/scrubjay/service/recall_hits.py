@@ -91,6 +91,11 @@ class _Part:
     weight: float = 1.0
     is_near: bool = False
 
+    @property
+    def may_go(self) -> bool:
+        """Whether a hit is told without it where there is no room: neither its own words nor its turn are."""
+        return self.quote is not None and self.cited is None
+
     def cut(self, share: int, wanted: Wanted) -> Excerpt:
         """Return what is shown of it for so many tokens."""
         chars = len(self.text) if share >= self.need else len(self.text) * share // self.need
@@ -209,7 +214,7 @@ def _built(draft: Draft, share: int, wanted: Wanted) -> api.Hit:
     while True:
         needs = [part.need for part in parts]
         room = shared_out(max(share - draft.fixed, 0), needs, [part.weight for part in parts], [0] * len(parts))
-        small = [at for at in range(1, len(parts)) if room[at] < min(needs[at], few)]
+        small = [at for at, part in enumerate(parts) if part.may_go and room[at] < min(needs[at], few)]
         if not small:
             break
         del parts[small[-1]]

@@ -66,9 +66,7 @@ def configure(parser: Parser) -> None:
         action="store_false",
         help="leave out the reranking model: about six times as fast",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="show what comes nearest even where nothing is known (JSON always has it)"
-    )
+    parser.add_argument("--all", action="store_true", help="changes nothing: what comes nearest is always shown")
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
     parser.add_argument("--agent", type=text, help="only what this agent said or learned")
@@ -85,10 +83,10 @@ def run(line: Namespace) -> None:
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
     with invocation.store(line) as store:
         answer: api.RecallResponse = store.call("recall", request)
-    out.answer(answer, lambda: hits.recall(answer, why=line.why, unknown=line.all))
+    out.answer(answer, lambda: hits.recall(answer, why=line.why))
     if not out.json:
         out.remark(hits.recalled(answer))
-        if not answer.known and (others := invocation.other_accounts(line)):
+        if not answer.hits and (others := invocation.other_accounts(line)):
             out.remark(f"this asked one account; others here: {', '.join(others)} (--account NAME)")
 
 

@@ -191,13 +191,10 @@ def score(parts: Mapping[str, float], total: float, confidence: float | None = N
     return table
 
 
-def recall(answer: RecallResponse, *, why: bool = False, unknown: bool = False) -> RenderableType:
-    """Return the hits, best first. Where nothing is known it says so, and shows them only with `unknown`."""
+def recall(answer: RecallResponse, *, why: bool = False) -> RenderableType:
+    """Return the hits, best first."""
     if not answer.hits:
         return Text("nothing found")
-    if not answer.known and not unknown:
-        nearest = counted(len(answer.hits), "hit")
-        return Text(f"nothing is known about that ({nearest} below the floor: --all shows what comes nearest)")
     full = answer.hits if why or any(found.neighbours for found in answer.hits) else answer.hits[:FULL]
     first = spaced(hit(found, rank, why=why) for rank, found in enumerate(full, 1))
     rest = [_Brief(found, rank) for rank, found in enumerate(answer.hits[len(full) :], len(full) + 1)]
@@ -207,8 +204,6 @@ def recall(answer: RecallResponse, *, why: bool = False, unknown: bool = False) 
 def recalled(answer: RecallResponse) -> str:
     """Return what is to be said about an answer, beside it."""
     parts = [counted(len(answer.hits), "hit"), f"{answer.elapsed_ms:.0f} ms", MODES.get(answer.mode, answer.mode)]
-    if answer.confidence is not None and answer.known:
-        parts.append(f"known here with a chance of {answer.confidence:.0%}")
     if answer.left_out:
         parts.append(f"{answer.left_out} more did not fit")
     return " · ".join(part for part in [*parts, *answer.notes] if part)

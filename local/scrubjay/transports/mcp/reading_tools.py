@@ -84,8 +84,6 @@ async def search(context: ToolContext, asked: Search) -> str:
     hits = found.hits[skip : skip + asked.limit]
     if not hits:
         page.add("no more hits" if skip else "nothing is remembered that comes near: try other words or no filters")
-    elif not found.known and not skip:
-        page.add("nothing surely answers this; nearest:", reserve=NEXT_TOKENS)
     shown = 0
     for hit in hits:
         text = answers.hit(hit, context.utc_offset, why=asked.why, brief=shown >= FULL_HITS)
