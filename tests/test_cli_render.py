@@ -110,10 +110,48 @@ def test_what_ended_is_said_and_what_happened_at_a_time_is_not() -> None:
 
 
 def test_a_memory_in_the_words_of_its_source_is_not_said_twice() -> None:
-    plain = hit(text="We chose PostgreSQL [bold].")
+    plain = hit()
+    silent = replace(plain, sources=(replace(plain.sources[0], text=""),))
 
-    assert shown(hits.hit(plain, 1)).count("PostgreSQL") == 1
-    assert "↳ Maya said so" in shown(hits.hit(plain, 1))
+    assert shown(hits.hit(silent, 1)).count("PostgreSQL") == 1
+    assert "↳ Maya said so" in shown(hits.hit(silent, 1))
+
+
+def told(**fields: Any) -> api.Hit:
+    """Return a memory that a turn says all of, with what else was said in it."""
+    turn = "It was late.\n\nMaya chose PostgreSQL. SQLite was too small."
+    plain = hit(text="Maya chose PostgreSQL.", **fields)
+    return replace(plain, sources=(replace(plain.sources[0], text=turn, cited=(14, 36)),))
+
+
+def test_a_memory_is_told_by_its_turn_with_its_words_marked() -> None:
+    lines = shown(hits.hit(told(), 1)).splitlines()
+
+    assert lines[0].rstrip() == " 1  Maya: It was late. «Maya chose PostgreSQL.» SQLite was too small."
+    assert len(lines) == 2  # and what it is: nothing is said twice
+
+
+def test_a_memory_that_says_more_than_its_turn_stands_before_it() -> None:
+    dated = replace(told(), text="Maya chose PostgreSQL on 24 November 2025.")
+
+    first, _, *evidence = [line.strip() for line in shown(hits.hit(dated, 1)).splitlines()]
+    assert first == "1  Maya chose PostgreSQL on 24 November 2025."
+    assert " ".join(evidence).startswith("↳ Maya: “It was late. «Maya chose PostgreSQL.» SQLite was too small.”")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_the_first_hits_are_shown_at_length_and_each_other_one_on_two_lines(columns: int) -> None:
+    found = tuple(told(id=f"{n:026}", name=f"name {n}") for n in range(8))
+    answer = api.RecallResponse(hits=found, mode="hybrid", tokens=1, elapsed_ms=1.0)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        console = Console(width=columns, record=True, file=nowhere, color_system=None)
+        console.print(hits.recall(answer))
+        text = console.export_text()
+
+    rest = text[text.index(" 4  ") :].splitlines()
+    assert [line[:4].strip() for line in rest if line[:4].strip()] == ["4", "5", "6", "7", "8"]
+    assert len(rest) <= (3 if columns == 40 else 2) * 5  # what it is has a line of its own where it fits on no other
+    assert all(f"name {n}" in text and f"{n:026}"[:16] in text.replace("\n    ", "") for n in range(8))
 
 
 def test_a_long_hit_says_how_much_more_there_is_and_what_shows_it() -> None:

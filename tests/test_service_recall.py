@@ -244,7 +244,9 @@ async def test_of_a_long_turn_the_passage_that_answers_is_returned_and_ten_hits_
     assert {(hit.truncated, hit.span) for hit in whole.hits} == {(False, None)}
 
 
-async def test_what_nothing_in_the_store_speaks_of_is_not_known(service: Application) -> None:
+async def test_what_nothing_in_the_store_speaks_of_is_less_near_and_nothing_is_claimed_of_it(
+    service: Application,
+) -> None:
     await ingest(service, said("we moved the deploy to tuesday"), said("the harbour has 140 berths"), learn=False)
 
     known = await service.call(PERSON, "recall", api.RecallRequest(query="when is the deploy?"))
@@ -252,7 +254,7 @@ async def test_what_nothing_in_the_store_speaks_of_is_not_known(service: Applica
         PERSON, "recall", api.RecallRequest(query="moved quantum chromodynamics lagrangian hypercharge isospin gluons")
     )
 
-    assert known.known
+    assert (known.known, unknown.known) == (None, None)
     assert 0 <= unknown.confidence < known.confidence <= 1
     assert all(0 <= hit.confidence <= 1 for hit in (*known.hits, *unknown.hits))
 

@@ -195,7 +195,7 @@ class Memory:
         query: str,
         *,
         also: Iterable[str] = (),
-        limit: int = 10,
+        limit: int = 20,
         mode: api.Mode | str = api.Mode.HYBRID,
         kinds: Iterable[str] = ("memory", "event"),
         types: Iterable[MemoryType | str] = (),

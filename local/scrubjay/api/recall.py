@@ -35,7 +35,7 @@ class RecallRequest:
 
     query: str
     also: tuple[str, ...] = ()
-    limit: int = 10
+    limit: int = 20
     mode: Mode = Mode.HYBRID
     project: str | None = None
     session_id: str | None = None
@@ -63,9 +63,11 @@ class Beside(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """A line of evidence: who said it, when, and the words (the grip's excerpt, or the event's text).
+    """A line of evidence: who said it, when, and the words: of a short turn all, of a long one what answers.
 
-    `beside` says that nothing was read from it: it is the other side of the exchange. None for all others.
+    `cited` is where in `text` ([start, end), characters) the words stand that a memory was read from. `text` is ""
+    where the hit says the same words. `beside` says that nothing was read from it: it is the other side of the
+    exchange. None for all others.
     """
 
     event_id: str
@@ -75,6 +77,7 @@ class Quote:
     speaker: str
     text: str
     beside: Beside | None = None
+    cited: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +85,13 @@ class Hit:
     """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
     `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
-    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text.
+    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text, without lines
+    that say nothing, and of an agent's also its last words.
     `archive` is the archive that a memory was put away into: old detail, found by its own words.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time. Of an
     event `questioned_by` is the memory that holds since all that was learned from it was replaced.
-    `sources` are its evidence: of a memory the passages that it was read from, of an event that event without its text,
+    `sources` are its evidence: of a memory the turns that it was read from, of an event that event without its text,
     and of work with an agent the other side of the exchange too (`Quote.beside`).
     `review` is that of the memory: "waiting" and why, for one that nobody has looked at yet. `author` is who wrote it,
     where that is another member of a team or a limited device.
@@ -123,14 +127,20 @@ class Hit:
         """The sources without the other sides of exchanges: what it says stands in them."""
         return tuple(quote for quote in self.sources if quote.beside is None)
 
+    @property
+    def told_in(self) -> tuple[Quote, ...]:
+        """The turns that it is told with: one, or a question and its answer; none where it says all that they say."""
+        return tuple(quote for quote in self.sources if quote.cited is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResponse:
     """Hits, best first. `mode` is what was really done.
 
-    `confidence` is how likely the question is answered here at all, in [0, 1]: more likeness and more words in common
-    never lower it. With `known` false it is below the floor under which nothing is known, and the hits are only what
-    comes nearest. None and true where it cannot be said: a mode other than hybrid, no question.
+    `confidence` is how near what is asked comes to what is stored, in [0, 1]: more likeness and more words in common
+    never lower it. It compares questions, and does not tell what is known from what is not: a detail of a familiar
+    matter that was never said comes as near as one that was. None in a mode other than hybrid, and without a question.
+    `known`, which claimed to tell, is None; it stays for programs that read it.
 
     `notes` say what was missing: no model, texts not embedded yet, a project that nothing belongs to.
     `tokens` estimates what the texts cost a model's context; `left_out` counts hits the budget had no room for.
@@ -146,4 +156,4 @@ class RecallResponse:
     notes: tuple[str, ...] = ()
     stages_ms: dict[str, float] = field(default_factory=dict)
     confidence: float | None = None
-    known: bool = True
+    known: None = None

@@ -16,6 +16,7 @@ from scrubjay.policy.recalling import (
     RecallWeights,
     RelevancePolicy,
     RoutingPolicy,
+    ShowingPolicy,
     weighted,
 )
 from scrubjay.policy.running import (
@@ -60,6 +61,7 @@ __all__ = [
     "ReviewMode",
     "ReviewPolicy",
     "RoutingPolicy",
+    "ShowingPolicy",
     "SucceedingPolicy",
     "SupersessionPolicy",
     "SupportPolicy",

@@ -60,9 +60,6 @@ class LimitPolicy:
     identity_tokens: int = 200  # the identity layer's budget, from the layer table of the specification
     active_tokens: int = 500  # the active layer's, likewise
     recall_tokens: int = 2_000  # what one answer may cost an agent's context unless it asks for more
-    usual_hits: int = 10  # that the usual budget has room for: a hit's share of it is what a passage may cost
-    chars_per_token: float = 3.2  # of code and prose as agents write it: so ten passages fit, with what is quoted
-    passage_chars: int = 240  # the least that a passage has: two sentences
     # Of one text in an answer of recall, whatever its budget: forty pages, more than anybody reads in a hit. `get`
     # and the events give the whole.
     hit_chars: int = 200_000

@@ -45,8 +45,18 @@ class RelevancePolicy:
     answer_hits: int = 10  # 3 tell other matters from one's own a little better, known from unsaid details worse
     words_bias: float = -2.0  # without vectors: the share of words alone
     words_matched: float = 4.0
-    # Below, nothing is known: 1 in 100 questions that have an answer fall below, and 8 in 10 of another store's.
-    floor: float = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowingPolicy:
+    """How the budget of an answer is shared out among its hits (`scrubjay.service.recall_hits`)."""
+
+    first_hits: int = 3  # are shown at length: an answer is mostly among them
+    first: float = 3.0  # so many times what each of the others has, where not all have room
+    output: float = 0.5  # of a tool's output, which answers one question in 470
+    least: int = 60  # tokens that a hit has at least, or all that it needs: two sentences. Without, it is left out
+    beside: float = 0.35  # what else is told beside a turn has of the room, against the turn
+    beside_least: int = 25  # tokens of that: below, a dozen words that begin in the middle say nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +146,7 @@ class RecallPolicy:
     min_topic_filter_size: int = 5  # with fewer candidates than a usual answer has, there is nothing to choose from
     relevance: RelevancePolicy = RelevancePolicy()
     agent_work: AgentWorkPolicy = field(default_factory=AgentWorkPolicy)
+    showing: ShowingPolicy = ShowingPolicy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

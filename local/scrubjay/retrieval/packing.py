@@ -29,6 +29,28 @@ def cost(hit: Hit) -> int:
     return estimate_tokens(hit.text) + _cost((*hit.sources, *hit.neighbours))
 
 
+def shared_out(total: int, needs: Sequence[int], weights: Sequence[float], least: Sequence[int]) -> list[int]:
+    """Return what each of several gets of a total: by its weight, but no more than it needs and no less than its least.
+
+    What one does not need the others have. Where all the least are more than the total, each gets its least.
+
+    >>> shared_out(100, [10, 200, 200], [1, 2, 1], [0, 0, 0])
+    [10, 60, 30]
+    """
+    if sum(needs) <= total:
+        return list(needs)
+    # What is given grows with the level, piece by piece a straight line: each begins at its least and ends at its need.
+    bends = [(low / weight, weight) for low, weight in zip(least, weights, strict=True)]
+    bends += [(need / weight, -weight) for need, weight in zip(needs, weights, strict=True)]
+    spent, level, slope = float(sum(least)), 0.0, 0.0
+    for at, change in sorted(bends):
+        if spent + slope * (at - level) > total:
+            break
+        spent, level, slope = spent + slope * (at - level), at, slope + change
+    level += max(total - spent, 0.0) / slope if slope > 0 else 0.0
+    return [min(need, max(low, int(level * weight))) for need, weight, low in zip(needs, weights, least, strict=True)]
+
+
 def fit(hits: Sequence[Hit], max_tokens: int) -> tuple[tuple[Hit, ...], int, int]:
     """Return the hits that cost at most `max_tokens` together, what they cost, and how many were left out.
 

@@ -62,3 +62,14 @@ def _narrates(said: str) -> bool:
     if len(said) > NARRATION_CHARS or _REPORTS.search(said):
         return False
     return said.endswith(":") or _NARRATES.match(said[:_BEGINS].replace("\u2019", "'")) is not None
+
+
+def says_again(turn: str, speaker: str, memory: str) -> bool:
+    """Say whether a turn has all the words of a memory that was read from it; who spoke counts as one of them.
+
+    >>> says_again("staging is heron. ssh user is deploy on both", "user", "Ssh user is deploy on both.")
+    True
+    >>> says_again("I ran the race last Sunday", "Mel", "Mel ran the race on 21 May 2023")
+    False
+    """
+    return frozenset(words.analyse(f"{speaker} {turn}")).issuperset(words.analyse(memory))

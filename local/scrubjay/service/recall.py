@@ -19,6 +19,7 @@ from functools import partial
 
 from scrubjay import api
 from scrubjay.api import access
+from scrubjay.api.access import View
 from scrubjay.api.caller import Caller
 from scrubjay.index.documents import EVENT, FOREVER, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
@@ -46,9 +47,6 @@ from scrubjay.service.references import References
 from scrubjay.store import Store
 from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
-
-READ_HITS = 16
-"""Hits whose texts are read at a time: an answer of the usual size is read at once, and a budget soon spent ends it."""
 
 
 @dataclass(slots=True)
@@ -142,7 +140,6 @@ class Recall:
             notes=tuple(dict.fromkeys([*notes, *ranking.notes])),
             stages_ms=stages,
             confidence=judged.confidence,
-            known=judged.confidence is None or judged.confidence >= policy.recall.relevance.floor,
         )
 
     async def _gather(self, plan: Plan, phrasing: Phrasing, began: float) -> _Gathered:
@@ -252,21 +249,18 @@ class Recall:
 
     async def _packed(self, ranking: Ranking, plan: Plan) -> tuple[tuple[api.Hit, ...], int, int]:
         """Return the hits that fit a budget, what they cost, and how many did not; no more is read than can fit."""
-        ranked, max_tokens = ranking.hits, plan.max_tokens
-        wanted = Wanted(chars=plan.passage_chars, weights=ranking.weights, as_of=plan.filters.as_of)
-        kept: list[api.Hit] = []
-        spent = 0
-        for at in range(0, len(ranked), READ_HITS):
-            most = min(self._policy().limits.hit_chars, packing.chars_within(max_tokens - spent))
-            page = ranked[at : at + READ_HITS]
-            hits, (fitting, cost, left_out) = await self._store.read(
-                partial(_read, page, most, wanted, max_tokens - spent)
-            )
-            kept += fitting
-            spent += cost
-            if left_out or (fitting and fitting[-1].text != hits[len(fitting) - 1].text):
-                return tuple(kept), spent, left_out + len(ranked[at + READ_HITS :])
-        return tuple(kept), spent, 0
+        policy = self._policy()
+        wanted = Wanted(
+            tokens=plan.max_tokens,
+            most=min(policy.limits.hit_chars, packing.chars_within(plan.max_tokens)),
+            weights=ranking.weights,
+            policy=policy.recall.showing,
+            seen=View(project=plan.filters.caller_project, session_id=plan.filters.caller_session),
+            as_of=plan.filters.as_of,
+        )
+        hits = await self._store.read(partial(read_hits, ranked=ranking.hits, wanted=wanted))
+        kept, spent, _ = packing.fit(hits, plan.max_tokens)
+        return kept, spent, len(ranking.hits) - len(kept)
 
     async def _embedded(self, text: str) -> tuple[Asked | None, str]:
         asked, note = await self._models.embedder.ask(text)
@@ -293,14 +287,6 @@ def _together(judged: Sequence[_Judged], policy: RecallPolicy) -> _Judged:
         confidence=max(sure, default=None),
         known={id_: known for one in judged for id_, known in one.known.items()},
     )
-
-
-def _read(
-    ranked: Sequence[Ranked], most: int, wanted: Wanted, max_tokens: int, queries: Queries
-) -> tuple[tuple[api.Hit, ...], tuple[tuple[api.Hit, ...], int, int]]:
-    """Return hits with their texts, and what `packing.fit` says of them."""
-    hits = read_hits(queries, ranked, most, wanted)
-    return hits, packing.fit(hits, max_tokens)
 
 
 def _said_of(

@@ -37,7 +37,7 @@ class Plan:
     """How one request is answered: in which phrasings, the question itself first.
 
     `embeds`, `reranks` and `hybrid` say which stages it goes through, `fuses` whether it asks for several kinds, which
-    are ranked apart and become one order. `passage_chars` is how much of a long text a hit may have.
+    are ranked apart and become one order.
     """
 
     phrasings: tuple[Phrasing, ...]
@@ -50,7 +50,6 @@ class Plan:
     embeds: bool
     reranks: bool
     fuses: bool
-    passage_chars: int
 
 
 def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: Millis) -> Plan:
@@ -83,7 +82,6 @@ def planned(request: api.RecallRequest, seen: View, policy: MemoryPolicy, now: M
         embeds=asks and request.mode is not api.Mode.KEYWORD,
         reranks=asks and hybrid and request.rerank,
         fuses=asks and hybrid and len(set(request.kinds)) > 1,
-        passage_chars=_passage_chars(request, policy),
     )
 
 
@@ -100,16 +98,6 @@ def _phrasing(text: str, today: Millis, policy: MemoryPolicy) -> Phrasing:
         name=name if len(name) <= policy.limits.max_name_chars else "",
         mentions=mentions(name),
     )
-
-
-def _passage_chars(request: api.RecallRequest, policy: MemoryPolicy) -> int:
-    """Return the share of the budget that a hit has: of the usual one a tenth, of another what the limit leaves."""
-    limits = policy.limits
-    if request.max_tokens is None:
-        share = limits.recall_tokens // max(request.limit, limits.usual_hits)
-    else:
-        share = request.max_tokens // request.limit
-    return max(round(share * limits.chars_per_token), limits.passage_chars)
 
 
 def checked(request: api.RecallRequest, seen: View, policy: MemoryPolicy) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def configure(parser: Parser) -> None:
         metavar="QUERY",
         help="the question in other words; what either finds is one list; can be repeated three times",
     )
-    parser.add_argument("-n", "--limit", type=count, default=5, help="at most this many hits (5)")
+    parser.add_argument("-n", "--limit", type=count, help="at most this many hits (10 to read, 20 in JSON)")
     parser.add_argument("--mode", choices=MODES, default="hybrid", help="meaning and words, words only, or the formula")
     parser.add_argument(
         "--type",
@@ -74,9 +74,7 @@ def configure(parser: Parser) -> None:
         action="store_false",
         help="leave out the reranking model: about six times as fast",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="show what comes nearest even where nothing is known (JSON always has it)"
-    )
+    parser.add_argument("--all", action="store_true", help="changes nothing: what comes nearest is always shown")
     parser.add_argument("--why", action="store_true", help="show the parts that each score is the sum of")
     parser.add_argument("--scope", choices=SCOPES, help="only this scope")
     parser.add_argument("--agent", type=text, help="only what this agent said or learned")
@@ -88,13 +86,15 @@ def run(line: Namespace) -> None:
     if direct.run(line, "/v1/recall", line.query, fields, repeatable=True):
         return
     out = output.Output.of(line)
+    if line.limit is None and not out.json:
+        line.limit = hits.SHOWN
     request = msgspec.convert(fields(line, invocation.words(line.query, "the question")), api.RecallRequest)
     with invocation.store(line) as store:
         answer: api.RecallResponse = store.call("recall", request)
-    out.answer(answer, lambda: hits.recall(answer, why=line.why, unknown=line.all))
+    out.answer(answer, lambda: hits.recall(answer, why=line.why))
     if not out.json:
         out.remark(hits.recalled(answer))
-        if not answer.known and (others := invocation.other_accounts(line)):
+        if not answer.hits and (others := invocation.other_accounts(line)):
             out.remark(f"this asked one account; others here: {', '.join(others)} (--account NAME)")
 
 

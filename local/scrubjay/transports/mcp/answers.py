@@ -5,16 +5,17 @@ Every answer keeps to a budget of tokens. What has no room is named by a cursor,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from scrubjay import api, redaction
 from scrubjay.dates import find_dates
 from scrubjay.intervals import happened
-from scrubjay.retrieval.passages import passage
+from scrubjay.retrieval.passages import tidied
+from scrubjay.retrieval.turns import says_again
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
-from scrubjay_shared.records import Memory, ReviewState, author_of, review_state
+from scrubjay_shared.records import EventType, Memory, ReviewState, author_of, review_state
 from scrubjay_shared.text import estimate_tokens
 
 MEMORY_ID = "m_"
@@ -22,14 +23,14 @@ EVENT_ID = "e_"
 GRIP_ID = "g_"
 CUT = " […]"
 
-LINE_CHARS = 200
-"""Of a hit that is told in one line: a sentence or two, enough to say whether it is worth opening."""
-
-DOUBTED = {"import": "from a file", "untrusted": "unverified", "agent": "an agent's words"}
-"""What is said beside a memory that is not the person's own words, and that nobody is named for."""
+DOUBTED = {"import": "imported", "untrusted": "unverified", "agent": "an agent's words"}
+"""What is said beside a memory that is not the person's own words."""
 
 BESIDE = {api.Beside.ASKED: "answering ", api.Beside.ANSWERED: "answered by "}
 """What is said before the other side of an exchange."""
+
+_SPOKEN = frozenset({EventType.USER_MESSAGE.value, EventType.ASSISTANT_MESSAGE.value})
+"""Of these who spoke says what it is."""
 
 REVIEWED = {
     ReviewState.WAITING: "not reviewed by the person",
@@ -45,7 +46,7 @@ def whose(trust: str, speaker: str) -> str:
     """Return whose words a memory's are, where they are not the person's: of an imported session, who said them there.
 
     >>> whose("import", "user"), whose("import", "Caroline"), whose("import", ""), whose("user", "user")
-    ("the person's words, imported", "Caroline's words, imported", 'from a file', '')
+    ("the person's words, imported", "Caroline's words, imported", 'imported', '')
     """
     if trust == "import" and speaker:
         return f"{'the person' if speaker == 'user' else speaker}'s words, imported"
@@ -131,47 +132,31 @@ class Page:
         return redaction.injected(lines) if self._recalled and lines else lines
 
 
-def hit(found: api.Hit, utc_offset: int, *, why: bool) -> str:
-    """Return one answer of a search: a line about it, its words, and the first words that it was read from."""
+def hit(found: api.Hit, utc_offset: int, *, why: bool, brief: bool = False) -> str:
+    """Return one answer of a search: what it is, its words in the turn that said them, and what stood beside it.
+
+    The words that a memory was read from are marked in their turn; its own words come first where the turn has not all
+    of them. A `brief` one is one line.
+    """
+    words = _told(found, utc_offset)
+    words += [f"> {BESIDE[said.beside]}{said.speaker}: {tidied(said.text)}" for said in found.sources if said.beside]
+    head = " · ".join(_heading(found, utc_offset))
+    lines = [f"{head} · {' '.join(' '.join(words).split())}"] if brief else [head, *words]
+    if why and found.parts:
+        lines.append("score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value))
+    return "\n".join(lines)
+
+
+def _heading(found: api.Hit, utc_offset: int) -> list[str]:
+    """Return what stands before the words of a hit: its id, what it is, when it was said, what is doubted of it."""
     is_memory = found.kind == "memory"
-    about = [_ref(found), found.type, day(found.ts, utc_offset)]
+    about = [f"{MEMORY_ID if is_memory else EVENT_ID}{found.id}"]
+    about += [found.type] if is_memory or found.type not in _SPOKEN else []
+    about.append(day(found.ts, utc_offset))
     about += [f'"{found.name}"'] if found.name else []
     about += ["this project"] if found.scope == "project" and found.resource_id else []
-    about += _standing(found, utc_offset)
-    about += [found.sources[0].speaker] if found.sources and not is_memory else []
-    lines = [" · ".join(about), found.text + (CUT if found.truncated else "")]
-    for said in (*found.read_from[: int(is_memory)], *(said for said in found.sources if said.beside)):
-        how = BESIDE[said.beside] if said.beside else ""
-        when = day(said.ts, said.utc_offset)
-        lines.append(f"> {how}{said.speaker}, {when}: {said.text} ({EVENT_ID}{said.event_id})")
-    return "\n".join([*lines, *_score(found, why=why)])
-
-
-def line(found: api.Hit, utc_offset: int, *, words: Mapping[str, float], why: bool) -> str:
-    """Return one answer of a search as a line: its id, who said it and when, and what of its text has most `words`."""
-    said = found.sources[0] if found.kind == "event" and found.sources else next(iter(found.read_from), None)
-    about = [_ref(found), *([found.type] if found.kind == "memory" else [])]
-    about += [day(found.ts, utc_offset)] if said is None else [said.speaker, day(said.ts, said.utc_offset)]
-    about += _standing(found, utc_offset)
-    text = " ".join(passage(found.text, words, chars=LINE_CHARS).text.split())
-    short = found.truncated or len(text) < len(" ".join(found.text.split()))
-    return "\n".join([f"{' · '.join(about)}: {text}{CUT if short else ''}", *_score(found, why=why)])
-
-
-def _ref(found: api.Hit) -> str:
-    return f"{MEMORY_ID if found.kind == 'memory' else EVENT_ID}{found.id}"
-
-
-def _score(found: api.Hit, *, why: bool) -> list[str]:
-    if not (why and found.parts):
-        return []
-    return ["score " + " + ".join(f"{part} {value:.2f}" for part, value in found.parts.items() if value)]
-
-
-def _standing(found: api.Hit, utc_offset: int) -> list[str]:
-    """Return whose words an answer of a search is, where not the person's, and what became of it."""
-    words = whose(found.trust or "", found.read_from[0].speaker if found.read_from else "")
-    about = [words] if found.kind == "memory" and words else []
+    if is_memory and found.trust in DOUBTED and not (found.trust == "agent" and found.told_in):
+        about.append(DOUBTED[found.trust])  # of an agent's turn who spoke says it
     about += [f"by {found.author}"] if found.author is not None else []
     about += _reviewed(found.review)
     said_at = found.ts if found.read_from else None
@@ -182,6 +167,35 @@ def _standing(found: api.Hit, utc_offset: int) -> list[str]:
     elif found.questioned_by:
         about.append(f"may be out of date: see {MEMORY_ID}{found.questioned_by}")
     return about
+
+
+def _told(found: api.Hit, utc_offset: int) -> list[str]:
+    """Return the words of a hit: of an event its own, of a memory the turns that it was read from, or before them."""
+    words = tidied(found.text) + (CUT if found.truncated and CUT.strip() not in found.text else "")
+    if found.kind != "memory":
+        return [f"{found.sources[0].speaker}: {words}" if found.sources else words]
+    turns = found.told_in
+    if not turns:
+        return [f"{found.read_from[0].speaker}: {words}" if found.read_from else words]
+    told = [f"{_said(turn, found, utc_offset)}: {tidied(marked(turn))}" for turn in turns]
+    said = " ".join(turn.text for turn in turns)
+    if found.truncated or not says_again(said, " ".join(turn.speaker for turn in turns), found.text):
+        return [words, *(f"> {each}" for each in told)]
+    return told
+
+
+def _said(turn: api.Quote, found: api.Hit, utc_offset: int) -> str:
+    """Return who said a turn, and when where it was not on the day of the memory."""
+    when = day(turn.ts, turn.utc_offset)
+    return turn.speaker if when == day(found.ts, utc_offset) else f"{turn.speaker}, {when}"
+
+
+def marked(turn: api.Quote) -> str:
+    """Return the words of a turn with those marked that a memory was read from; all of them need no mark."""
+    if turn.cited is None or not (turn.text[: turn.cited[0]].strip() or turn.text[turn.cited[1] :].strip(" \n.!")):
+        return turn.text
+    start, end = turn.cited
+    return f"{turn.text[:start]}«{turn.text[start:end]}»{turn.text[end:]}"
 
 
 def memory(found: api.WhyResponse, utc_offset: int, *, full: bool) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,7 +17,6 @@ from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import Scope
-from scrubjay_shared.text import query_tokens
 
 ALSO = DEFAULT.limits.also
 """How many other phrasings a search takes."""
@@ -26,20 +24,14 @@ ALSO = DEFAULT.limits.also
 SEARCH_LIMIT = 20
 """The most hits of a page: also how many recall judges, so that a later page continues the same order."""
 
-IN_FULL = 3
-"""Hits of a search that are shown in full: of the others a line each says whether they are worth opening."""
+ANSWER_TOKENS = 2_000
+"""What an answer costs a model unless it asks for more: twenty hits, three of them at length."""
 
-FULL_TOKENS = 280
-"""What a hit in full may cost before lines of others have to make room for it: ten sentences with their sources."""
+FULL_HITS = 3
+"""Hits that are told at length; the others have a line each: the model chooses which it opens."""
 
-LINE_TOKENS = 95
-"""What a line of a hit costs at most."""
-
-ANSWER_TOKENS = 1_000
-"""What an answer costs a model unless it asks for more: two memories with their sources."""
-
-SEARCH_TOKENS = 2_600
-"""What a search costs a model at most unless it asks for more: three hits in full and a line for each of the others."""
+HEAD_TOKENS = 30
+"""What stands before the words of a hit: its id, what it is, when it was said."""
 
 MOST_TOKENS = 20_000
 """The most that one answer may cost: hosts cut tool results off at 25,000."""
@@ -74,7 +66,7 @@ class Search(Arguments, frozen=True):
     agent: Annotated[str, Meta(description="only what this agent said")] = ""
     limit: Annotated[int, Meta(ge=1, le=SEARCH_LIMIT)] = SEARCH_LIMIT
     cursor: str = ""
-    max_tokens: Tokens = SEARCH_TOKENS
+    max_tokens: Tokens = ANSWER_TOKENS
     why: Annotated[bool, Meta(description="explain the ranking")] = False
 
 
@@ -92,7 +84,7 @@ async def search(context: ToolContext, asked: Search) -> str:
         agent=asked.agent or None,
         since=since,
         until=until,
-        max_tokens=asked.max_tokens * (skip // asked.limit + 2),
+        max_tokens=_words_of(asked, skip),
     )
     found: api.RecallResponse = await context.operation("recall", request)
     page = Page(asked.max_tokens)
@@ -101,9 +93,14 @@ async def search(context: ToolContext, asked: Search) -> str:
     hits = found.hits[skip : skip + asked.limit]
     if not hits:
         page.add("no more hits" if skip else "nothing is remembered that comes near: try other words or no filters")
-    elif not found.known and not skip:
-        page.add("nothing surely answers this; nearest:", reserve=NEXT_TOKENS)
-    shown = _add_hits(context, asked, hits, skip, page)
+    shown = 0
+    for hit in hits:
+        text = answers.hit(hit, context.utc_offset, why=asked.why, brief=shown >= FULL_HITS)
+        if shown and not page.add(text, reserve=NEXT_TOKENS):
+            break
+        if not shown:
+            page.add_cut(text, reserve=NEXT_TOKENS)
+        shown += 1
     if skip + shown < len(found.hits) or found.left_out:
         page.add(f"more: cursor={skip + shown}")
     if found.notes:
@@ -111,24 +108,10 @@ async def search(context: ToolContext, asked: Search) -> str:
     return page.text()
 
 
-def _add_hits(context: ToolContext, asked: Search, hits: Sequence[api.Hit], skip: int, page: Page) -> int:
-    """Add hits to a page, the first of the search in full and of each other a line. Returns how many fitted."""
-    words = dict.fromkeys(query_tokens(" ".join((asked.query, *asked.also))), 1.0)
-    lines = max(len(hits) - IN_FULL, 0) * LINE_TOKENS
-    reserve = NEXT_TOKENS + min(lines, max(asked.max_tokens - IN_FULL * FULL_TOKENS, 0))
-    for shown, hit in enumerate(hits):
-        whole = skip + shown < IN_FULL and answers.hit(hit, context.utc_offset, why=asked.why)
-        if whole and page.add(whole, reserve=reserve):
-            continue
-        if whole and not shown:
-            page.add_cut(whole, reserve=reserve)
-            continue
-        text = answers.line(hit, context.utc_offset, words=words, why=asked.why)
-        if shown and not page.add(text, reserve=NEXT_TOKENS):
-            return shown
-        if not shown:
-            page.add_cut(text, reserve=NEXT_TOKENS)
-    return len(hits)
+def _words_of(asked: Search, skip: int) -> int:
+    """Return what the words of the hits may cost, so that with what stands before them they fit a page."""
+    page = asked.max_tokens - answers.FENCE_TOKENS - NEXT_TOKENS - asked.limit * HEAD_TOKENS
+    return max(page, asked.max_tokens // 2) * (skip // asked.limit + 1)
 
 
 async def _add_places(
@@ -173,7 +156,7 @@ class Get(Arguments, frozen=True):
     before: Annotated[int, Meta(ge=0, le=MOST_AROUND, description="events around the source")] = 0
     after: Annotated[int, Meta(ge=0, le=MOST_AROUND)] = 0
     detail: Literal["brief", "full"] = "brief"
-    max_tokens: Tokens = ANSWER_TOKENS * 2
+    max_tokens: Tokens = ANSWER_TOKENS
 
 
 async def get(context: ToolContext, asked: Get) -> Answer:

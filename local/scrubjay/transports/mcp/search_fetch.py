@@ -11,7 +11,7 @@ from scrubjay.transports.mcp import answers
 from scrubjay.transports.mcp.answers import bare
 from scrubjay.transports.mcp.tools import Answer, Arguments, Tool, ToolContext, Toolset
 
-HITS = 10
+HITS = 20
 TITLE_CHARS = 100
 
 
