@@ -75,6 +75,7 @@ from scrubjay.service.references import References
 from scrubjay.service.route import Router
 from scrubjay.service.session_switch import SessionSwitch
 from scrubjay.service.settling import Settling
+from scrubjay.service.starts import Starts
 from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
@@ -238,11 +239,13 @@ class Application:
             now=now,
         )
         self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
+        starts = Starts(store, policy, references=self._references, now=now)
         self._handing = Handing(
             store,
             policy,
             recall=recall.recall,
             predicted=self.surfacing.due,
+            starts=starts,
             warm=self._warm,
             tracer=self.tracer,
             now=now,
@@ -399,6 +402,7 @@ class Application:
                 "resolve": conflicts.resolve,
                 "recall": self.surfacing.recall,
                 "context": self._context.context,
+                "brief": starts.brief,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,
                 "active": layers.active,
