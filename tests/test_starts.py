@@ -360,13 +360,13 @@ async def test_thanks_is_no_open_end(service: Application) -> None:
 
 @pytest.mark.anyio
 async def test_of_twenty_starts_most_lines_are_worth_it(service: Application) -> None:
-    """Without an embedding model, so by the form of what was said alone."""
-    told: list[tuple[str, str]] = []
-    lasting: dict[str, list[str]] = {}
+    """Without an embedding model, so by the form of what was said alone. A rule of the person holds everywhere."""
+    told: list[str] = []
+    lasting: list[str] = []
     for session in sessions():
         shown = await service.call(PERSON, "context", api.ContextRequest(project=session.project))
         assert len(shown.handed) // 4 <= POLICY.start_tokens
-        told += [(session.project, item.text) for item in shown.items if item.kind == "memory"]
+        told += [item.text for item in shown.items if item.kind == "memory"]
         for turn in session.turns:
             draft = {"type": "user_message" if turn.is_person else "assistant_message", "text": turn.text}
             await service.call(
@@ -375,13 +375,13 @@ async def test_of_twenty_starts_most_lines_are_worth_it(service: Application) ->
                 api.IngestRequest(events=(_draft(session.id, session.project, turn.ts, **draft),)),
             )
             if turn.lasts:
-                lasting.setdefault(session.project, []).append(turn.text)
+                lasting.append(turn.text)
         await settled(service)
 
-    right = [text for project, text in told if any(_alike(text, said) for said in lasting.get(project, ()))]
+    right = [text for text in told if any(_alike(text, said) for said in lasting)]
 
     assert len(told) >= 20
-    assert len(right) >= 0.8 * len(told)
+    assert len(right) >= 0.9 * len(told)
 
 
 def _draft(session: str, project: str, ts: int, *, type: str, text: str) -> Any:  # noqa: A002 - as the field is called
@@ -415,6 +415,6 @@ def test_a_brief_is_shown_and_pinned_on_the_command_line(shell: Shell) -> None:
 
 def test_a_library_reads_a_brief(tmp_path: Any) -> None:
     with Store(tmp_path / "m.db", project="/home/ana/shop") as store:
-        store.add("Checkout is for guests only, because nobody wants an account.", "decision", scope="project")
+        store.add("Checkout is for guests only, because nobody wants an account.", "decision")
 
         assert [item.section for item in store.brief().items] == [api.Section.DECISION]

@@ -8,7 +8,7 @@ data. A text in it cannot end the block, nor speak from outside it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 
 from scrubjay import redaction
@@ -162,6 +162,26 @@ def recalled(
         )
         for hit in worth
     ]
+
+
+def bearing(hits: Sequence[Hit], read: Sequence[Hit], logits: Sequence[float], policy: HandingPolicy) -> list[Hit]:
+    """Return the hits that bear on a prompt, best first, each as sure as it must be to be told.
+
+    `read` are those of which a model said how far they bear on it. What it read and found nothing in is left out,
+    however likely it seemed; what it did not read stays as it was.
+    """
+    first = max(logits)
+    near = max(policy.bears, first - policy.bears_within)
+    kept = [(logit, hit) for logit, hit in zip(logits, read, strict=True) if logit >= near]
+    kept.sort(key=lambda one: -one[0])
+    seen = {hit.id for hit in read}
+    sure = [replace(hit, confidence=max(hit.confidence or 0.0, policy.sure)) for _, hit in kept]
+    return sure + [hit for hit in hits if hit.id not in seen]
+
+
+def is_telling(hit: Hit, policy: HandingPolicy) -> bool:
+    """Say whether a hit says anything: "looks good" and "deploy it" do not, however well they match."""
+    return len(set(query_tokens(hit.text))) > policy.prompt_words
 
 
 def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:

@@ -247,6 +247,7 @@ class Application:
             predicted=self.surfacing.due,
             starts=starts,
             warm=self._warm,
+            bears=self._bears,
             tracer=self.tracer,
             now=now,
         )
@@ -432,8 +433,16 @@ class Application:
         self.stream = self.handlers.stream
 
     async def _warm(self) -> None:
-        """Load the embedding model, for the first prompt not to wait for it."""
+        """Load the models, for the first prompt not to wait for them."""
         await self.meaning(["a question"], question=True)
+        await self._models.reranker.slot.held()
+
+    async def _bears(self, prompt: str, texts: Sequence[str]) -> Sequence[float] | None:
+        """Return how far texts bear on a prompt by the reranking model; None where it is not loaded: a hook waits."""
+        if self._models.reranker.slot.model is None:
+            return None
+        logits, _ = await self._models.reranker.rerank(prompt, texts)
+        return None if logits is None else [float(one) for one in logits]
 
     def _learned(self) -> None:
         self.on_work("embed")

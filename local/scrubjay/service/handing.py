@@ -40,6 +40,8 @@ ASK = "memory_search or `scrubjay recall` finds them; memory_get opens an [id]."
 """How an agent asks for more."""
 
 Asks = Callable[[Caller, api.RecallRequest], Awaitable[api.RecallResponse]]
+Bears = Callable[[str, Sequence[str]], Awaitable[Sequence[float] | None]]
+"""How far each of some texts bears on a prompt, as logits; None without a model that is loaded."""
 Predicted = Callable[..., Awaitable[list[handing.Entry]]]
 
 
@@ -72,6 +74,7 @@ class Handing:
         predicted: Predicted,
         starts: Starts,
         warm: Callable[[], Awaitable[None]],
+        bears: Bears,
         now: Callable[[], Millis],
         tracer: Tracer,
     ) -> None:
@@ -81,6 +84,7 @@ class Handing:
         self._predicted = predicted
         self._starts = starts
         self._warm = warm
+        self._bears = bears
         self._now = now
         self._tracer = tracer
         self._late: set[asyncio.Future[Any]] = set()
@@ -210,6 +214,7 @@ class Handing:
             max_tokens=self._policy.limits.recall_tokens,
             rerank=False,
         )
+        began = time.monotonic()
         asking = asyncio.ensure_future(self._recall(caller, request))
         done, _ = await asyncio.wait({asking}, timeout=policy.wait_seconds)
         if not done:
@@ -217,10 +222,37 @@ class Handing:
             self._later(asking)
             return None
         found = asking.result()
+        left = policy.wait_seconds - (time.monotonic() - began)
         # A session of no project is in none that is shared with who wrote it.
         shared = [hit for hit in found.hits if wish.project is not None or hit.author is None]
-        hits = await asyncio.to_thread(lambda: tuple(hit for hit in shared if self._may_tell(hit)))
-        return replace(found, hits=hits)
+        now = self._now()
+        hits = await asyncio.to_thread(
+            lambda: [
+                hit for hit in shared if self._may_tell(hit) and handing.tells(hit, session_id=wish.session_id, now=now)
+            ]
+        )
+        return replace(found, hits=tuple(await self._bearing(prompt, hits, policy, seconds=left)))
+
+    async def _bearing(
+        self, prompt: str, hits: Sequence[api.Hit], policy: HandingPolicy, *, seconds: float
+    ) -> list[api.Hit]:
+        """Return the hits that bear on a prompt, best first: the reranking model reads the first, where it is loaded.
+
+        Recall says how likely a hit answers a question; most prompts are no question. Where the model is not there, or
+        takes longer than a hook waits, recall's word has to do.
+        """
+        telling = await asyncio.to_thread(lambda: [hit for hit in hits if handing.is_telling(hit, policy)])
+        likely = [hit for hit in telling if (hit.confidence or 0.0) >= policy.read_floor]
+        read = [hit for hit in likely if len(hit.text) <= policy.read_chars][: policy.read]
+        if not read or seconds <= 0:
+            return telling
+        scoring = asyncio.ensure_future(self._bears(prompt, [hit.text for hit in read]))
+        done, _ = await asyncio.wait({scoring}, timeout=seconds)
+        if not done:
+            self._later(scoring)
+            return telling
+        logits = scoring.result()
+        return telling if logits is None else handing.bearing(telling, read, logits, policy)
 
     def _may_tell(self, hit: api.Hit) -> bool:
         """Say whether a hit may be told to who did not ask for it: not as a rule of somebody else's."""

@@ -88,23 +88,15 @@ class Starts:
 
     def lines(self, known: Iterable[Known], *, max_tokens: int | None = None) -> list[api.ContextItem]:
         """Return memories as lines, as many as fit a budget one after the other."""
-        policy, now, kept, spent = self._policy.handing, self._now(), [], 0
+        policy, now = self._policy.handing, self._now()
         utc_offset = time.localtime(now / 1000).tm_gmtoff // 60
+        kept: list[api.ContextItem] = []
         for one in known:
             item = handing.told(
-                one.memory,
-                one.section,
-                policy,
-                now=now,
-                utc_offset=utc_offset,
-                worth=one.worth,
-                pinned=one.is_pinned,
+                one.memory, one.section, policy, now=now, utc_offset=utc_offset, worth=one.worth, pinned=one.is_pinned
             )
-            cost = handing.usual_tokens(f"- {item.text}\n")
-            if max_tokens is not None and spent + cost > max_tokens:
-                continue
-            spent += cost
-            kept.append(replace(item, probability=one.probability))
+            if max_tokens is None or handing.usual_tokens(handing.page([*kept, item])) <= max_tokens:
+                kept.append(replace(item, probability=one.probability))
         return kept
 
     async def brief(self, caller: Caller, request: api.BriefRequest) -> api.BriefResponse:
@@ -135,14 +127,14 @@ class Starts:
     def _read(self, q: Queries, project: str) -> _Read:
         policy, chars = self._policy.handing, self._policy.limits.page_chars
 
-        def page(**narrower: str) -> list[Memory]:
-            wanted = MemoryFilter(project=project, **narrower)
+        def page(wanted: MemoryFilter) -> list[Memory]:
             return q.memories.page(wanted, after=None, limit=policy.looked_at, chars=chars)[0]
 
-        found = {memory.id: memory for memory in page()}
+        found = {memory.id: memory for memory in page(MemoryFilter(project=project))}
         if len(found) >= policy.looked_at:  # rules and what is pinned hold however old they are
-            older = [*page(type=MemoryType.PREFERENCE.value), *page(layer=Layer.SURFACED.value)]
-            found |= {memory.id: memory for memory in older}
+            rules = page(MemoryFilter(project=project, type=MemoryType.PREFERENCE.value))
+            pinned = page(MemoryFilter(project=project, layer=Layer.SURFACED.value))
+            found |= {memory.id: memory for memory in (*rules, *pinned)}
         questioned = q.conflicts.questioned(MAY_SUPERSEDE, list(found), self._now())
         memories = [memory for ref, memory in found.items() if ref not in questioned]
         return _Read(

@@ -282,20 +282,20 @@ class Surfacing:
                 for said in q.surfacing.answers(session_id, since, limit=most, chars=TURN_CHARS)
             ]
             helped = {ref for ref, at in handed if q.surfacing.helped_since([ref], Millis(at))}
-            found = []
+            found: list[tuple[str, Outcome]] = []
             for ref, at in handed:
                 if ref in memories:
                     told = Told(ref=ref, at=Millis(at), text=memories[ref].content)
                     uses = {Outcome.HELPED} if ref in helped else set()
                     how = outcomes.outcome(told, turns, uses, self._policy.surfacing, now=self._now())
-                    if how not in {None, Outcome.UNUSED}:
+                    if how is not None and how is not Outcome.UNUSED:
                         found.append((ref, how))
             return found
 
         used = await self._store.read(read)
         if used:
             await self._store.write(
-                lambda tx: tx.surfacing.use([(session_id, ref, project, how.value) for ref, how in used if how])
+                lambda tx: tx.surfacing.use([(session_id, ref, project, how.value) for ref, how in used])
             )
 
     def _turns(self, q: Queries, session_id: str, told: Sequence[Surfaced]) -> list[outcomes.Turn]:
