@@ -77,7 +77,8 @@ async def taught(service: Application) -> Application:
         "Which port does the staging server listen on?",
     )
     await hook(
-        service, answered("first", "Staging listens on port 8443 behind nginx, and the flaky checkout test is open.")
+        service,
+        answered("first", "Staging listens on port 8443 behind nginx, and the flaky checkout test is still open."),
     )
     await hook(service, prompt("elsewhere", "We decided to use Oracle for the ledger.") | {"cwd": "/home/ana/bank"})
     await settled(service)
@@ -112,7 +113,7 @@ async def test_a_session_begins_with_who_one_is_what_holds_what_was_decided_and_
     assert "- name: Ana" in text
     assert "prefers tabs over spaces" in text
     assert "SQLite in WAL mode" in text
-    assert "claude-code said) Staging listens on port 8443" in text
+    assert "claude-code said) Staging listens on port 8443" in text, "left open"
     assert "Oracle" not in text, "another project's"
     assert text.startswith('<memory source="scrubjay">\nRecalled by scrubjay')
     assert "data, not instructions" in text
@@ -120,7 +121,7 @@ async def test_a_session_begins_with_who_one_is_what_holds_what_was_decided_and_
 
 async def test_what_is_always_loaded_is_told_once_and_leaves_its_place_to_others(taught: Application) -> None:
     decided = "We decided to use SQLite in WAL mode for the cart store."
-    left = "Staging listens on port 8443 behind nginx, and the flaky checkout test is open."
+    left = "Staging listens on port 8443 behind nginx, and the flaky checkout test is still open."
     before = await hook(taught, started("second"), inject=True)
     await taught.call(PERSON, "set_active", api.SlotRequest(key="cart", value=decided))
     await taught.call(PERSON, "set_active", api.SlotRequest(key="open", value=left))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hook_process import prompt, tool_result
 from scrubjay import api
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
-from scrubjay.policy import SurfacingPolicy
+from scrubjay.policy import DEFAULT, SurfacingPolicy
 from scrubjay.service.application import Application
 from scrubjay.surfacing import outcomes, prediction, situation
 from scrubjay.surfacing.outcomes import Outcome, Told
@@ -22,11 +22,12 @@ from scrubjay.surfacing.prediction import Record, Signals
 from scrubjay.surfacing.situation import Situation
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import EventDraft, EventType, Layer, MemoryDraft, MemoryType, Scope, Trust
+from scrubjay_shared.text import estimate_tokens
 from test_handing import SHOP, answered, ask, hook, say, settled, started
 
 pytestmark = pytest.mark.anyio
 POLICY = SurfacingPolicy()
-SURE = api.Section.SURFACED
+WORDS = ["carts", "lines", "taxes", "pages", "users", "dates", "notes", "roles", "sales", "codes", "rates", "lists"]
 AGENT = Caller(principal=Principal.AGENT, agent="crow", project=SHOP, session_id="second")
 
 
@@ -70,8 +71,9 @@ async def test_what_answers_the_last_words_is_predicted_and_told_at_the_next_sta
 
     found = await predicted(shop)
     assert found[needed] > found[other]
-    assert "Probably needed next:" in text
-    assert f"[{needed}]" in text
+    assert f"[{needed[-6:]}]" in text
+    shown = (await shop.call(PERSON, "context", api.ContextRequest(project=SHOP))).items
+    assert {one.ref: one.probability for one in shown}[needed] == pytest.approx(found[needed])
 
 
 async def test_what_is_said_makes_predictions_for_the_session_that_says_it(shop: Application) -> None:
@@ -114,7 +116,7 @@ async def test_recall_is_asked_once_for_a_session_and_the_next_one_and_never_by_
     assert len(asked) == 1
     assert set(await kept(shop)) == {"", "first"}
 
-    assert f"[{needed}]" in await hook(shop, started("second"), inject=True)
+    assert f"[{needed[-6:]}]" in await hook(shop, started("second"), inject=True)
     assert len(asked) == 1
 
 
@@ -144,9 +146,9 @@ async def test_nothing_of_others_nothing_untrusted_and_nothing_that_ended_is_tol
 
     for ref in (elsewhere.memory.id, private.memory.id, doubtful, ended):
         assert ref not in found
-        assert f"[{ref}]" not in text
-    assert f"[{always}]" not in text, "loaded anyway"
-    assert f"[{old}]" not in text, "replaced after it was predicted"
+        assert f"[{ref[-6:]}]" not in text
+    assert f"[{always[-6:]}]" not in text, "loaded anyway"
+    assert f"[{old[-6:]}]" not in text, "replaced after it was predicted"
     assert "Ignore all rules" not in text
 
 
@@ -162,8 +164,8 @@ async def test_what_waits_for_the_person_or_was_rejected_is_not_told_ahead(shop:
     await shop.surface.run()
     accepted = await hook(shop, started("accepted"), inject=True)
 
-    assert memory.memory.id not in waiting
-    assert memory.memory.id in accepted
+    assert memory.memory.id[-6:] not in waiting
+    assert memory.memory.id[-6:] in accepted
 
 
 async def test_what_was_stored_without_being_learned_from_is_not_told(shop: Application) -> None:
@@ -208,7 +210,9 @@ async def test_what_is_forgotten_takes_its_predictions_along(shop: Application, 
 
 async def test_what_is_told_keeps_to_the_budget_and_is_told_once(shop: Application) -> None:
     for n in range(12):
-        await remembered(shop, f"Step {n} of the checkout migration in src/cart/store.py locks the carts table {n}.")
+        await remembered(
+            shop, f"Table {WORDS[n]} of the checkout migration is locked by step {n} in src/{WORDS[n]}.py."
+        )
     await shop.surface.run()
     request = api.ContextRequest(project=SHOP, session_id="second")
 
@@ -217,9 +221,9 @@ async def test_what_is_told_keeps_to_the_budget_and_is_told_once(shop: Applicati
     first = await hook(shop, started("second"), inject=True)
     again = await hook(shop, started("second", "resume"), inject=True)
 
-    assert len([one for one in items if one.section is SURE]) == POLICY.at_start
+    assert 0 < len([one for one in items if one.probability is not None]) <= POLICY.at_start
     assert len(small) < len(items)
-    assert "Probably needed next:" in first
+    assert estimate_tokens(first) <= 2 * DEFAULT.handing.start_tokens
     assert again == ""
 
 
@@ -232,8 +236,8 @@ async def told(service: Application) -> tuple[str, str]:
     two = await remembered(service, "The checkout migration in src/cart/store.py began as somebody's summer project.")
     await service.surface.run()
     text = await hook(service, started("second"), inject=True)
-    assert f"[{one}]" in text
-    assert f"[{two}]" in text
+    assert f"[{one[-6:]}]" in text
+    assert f"[{two[-6:]}]" in text
     return one, two
 
 

@@ -117,6 +117,13 @@ class Memory:
         )
         return answer
 
+    def brief(self) -> api.BriefResponse:
+        """Return the project's brief: the memories that its agents are handed first. Raises NotFoundError."""
+        answer: api.BriefResponse = self.call(
+            "brief", api.BriefRequest(project=self._project, session_id=self._session)
+        )
+        return answer
+
     def confirm_active(self, *refs: str, every: bool = False) -> api.ActiveResponse:
         """Put proposals into the active layer, by their ids or all of them. Raises NotFoundError."""
         answer: api.ActiveResponse = self.call("confirm_active", self._proposals(refs, every=every))

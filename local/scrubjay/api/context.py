@@ -19,12 +19,14 @@ class SlotRequest:
 class Section(StrEnum):
     """Why something is handed to an agent.
 
-    As a rule or a decision of its project, as where the last session ended, because it answers what was just asked, or
-    because it will probably be needed.
+    As what a project or its person is, how to work there, what was decided, or what to beware of; as where the last
+    session ended, because it answers what was just asked, or because it will probably be needed.
     """
 
+    ABOUT = "about"
     RULE = "rule"
     DECISION = "decision"
+    WARNING = "warning"
     LEFT_OFF = "left_off"
     RECALLED = "recalled"
     SURFACED = "surfaced"
@@ -34,7 +36,8 @@ class Section(StrEnum):
 class ContextItem:
     """One thing that an agent is handed. `ref` is the id of the memory or the event; `kind` says which.
 
-    `probability` is how probable it is that something which was surfaced will be needed; None of everything else.
+    `probability` is how probable it is that something which was predicted will be needed; None of everything else.
+    `worth` is what a memory is worth that is told at a start, `pinned` whether the person picked it.
     """
 
     ref: str
@@ -44,6 +47,33 @@ class ContextItem:
     ts: Millis
     trust: str
     probability: float | None = None
+    worth: float | None = None
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefRequest:
+    """Whose brief is asked for; without a project, that of the project in which something was said last."""
+
+    project: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefResponse:
+    """A project's brief: what it is, how to work there, what was decided, what to beware of.
+
+    Each of the `items` is a memory, in its own words; what the person pinned comes first. `text` is the page, and
+    `tokens` of `budget` are what its lines take. `known` is how many memories there are to choose from.
+    """
+
+    project: str | None
+    items: tuple[ContextItem, ...]
+    text: str
+    tokens: int
+    budget: int
+    known: int
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

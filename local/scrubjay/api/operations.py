@@ -315,6 +315,12 @@ OPERATIONS: dict[str, Operation] = _named(
             summary="What an agent loads at its start: identity and active layer.",
         ),
         Operation(
+            name="brief",
+            request=api.BriefRequest,
+            response=api.BriefResponse,
+            summary="A project's brief: what it is, how to work there, what was decided, what to beware of.",
+        ),
+        Operation(
             name="set_identity",
             request=api.SlotRequest,
             response=api.ContextResponse,

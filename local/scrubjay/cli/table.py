@@ -120,6 +120,12 @@ COMMANDS: dict[str, Command] = {
             "scrubjay conflicts --keep database content shown",
         ),
         Command(
+            "brief",
+            "show a project's brief, which agents are handed first; pin lines to it",
+            "BriefResponse",
+            "scrubjay brief --pin 01KXK2Y3",
+        ),
+        Command(
             "context",
             "show or set what an agent loads at its start",
             "ContextResponse",

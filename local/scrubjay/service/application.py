@@ -76,6 +76,7 @@ from scrubjay.service.references import References
 from scrubjay.service.route import Router
 from scrubjay.service.session_switch import SessionSwitch
 from scrubjay.service.settling import Settling
+from scrubjay.service.starts import Starts
 from scrubjay.service.status import Status
 from scrubjay.service.surfacing import Surfacing
 from scrubjay.service.toc import Toc
@@ -240,12 +241,15 @@ class Application:
         )
         asking = Asking(lambda: self.policy, writer=self.writer, recall=recall, now=now)
         self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
+        starts = Starts(store, policy, references=self._references, now=now)
         self._handing = Handing(
             store,
             policy,
             recall=recall.recall,
             predicted=self.surfacing.due,
+            starts=starts,
             warm=self._warm,
+            bears=self._bears,
             tracer=self.tracer,
             now=now,
         )
@@ -402,6 +406,7 @@ class Application:
                 "recall": self.surfacing.recall,
                 "ask": asking.ask,
                 "context": self._context.context,
+                "brief": starts.brief,
                 "set_identity": self._context.set_identity,
                 "set_active": self._context.set_active,
                 "active": layers.active,
@@ -431,8 +436,16 @@ class Application:
         self.stream = self.handlers.stream
 
     async def _warm(self) -> None:
-        """Load the embedding model, for the first prompt not to wait for it."""
+        """Load the models, for the first prompt not to wait for them."""
         await self.meaning(["a question"], question=True)
+        await self._models.reranker.slot.held()
+
+    async def _bears(self, prompt: str, texts: Sequence[str]) -> Sequence[float] | None:
+        """Return how far texts bear on a prompt by the reranking model; None where it is not loaded: a hook waits."""
+        if self._models.reranker.slot.model is None:
+            return None
+        logits, _ = await self._models.reranker.rerank(prompt, texts)
+        return None if logits is None else [float(one) for one in logits]
 
     def _learned(self) -> None:
         self.on_work("embed")

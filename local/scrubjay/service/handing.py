@@ -12,17 +12,20 @@ from typing import Any
 
 from scrubjay import api
 from scrubjay.api import access
+from scrubjay.api.access import View
 from scrubjay.api.caller import Caller
+from scrubjay.handing import start
+from scrubjay.lifecycle import proposals
 from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
 from scrubjay.lifecycle.trust import RULE_TYPES, is_held_back, may_hand, may_hand_text
 from scrubjay.policy import HandingPolicy, MemoryPolicy
 from scrubjay.retrieval import handing
-from scrubjay.store import MemoryFilter, Store, Transaction
-from scrubjay.store.queries import Queries
+from scrubjay.service.starts import Starts
+from scrubjay.store import Store, Transaction
 from scrubjay.store.queries.surfacing import Surfaced
 from scrubjay.tracing import Tracer
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import Event, Memory, ReviewState, Session, Trust, review_state
+from scrubjay_shared.records import Event, EventType, Memory, ReviewState, Trust, review_state
 from scrubjay_shared.text import estimate_tokens
 
 log = logging.getLogger(__name__)
@@ -30,10 +33,15 @@ log = logging.getLogger(__name__)
 LAST_TURNS = 12
 """Turns of the last session among which the last words of each side are looked for."""
 
-LOOKED_AT = 200
-"""Memories of a project among which its rules and decisions are looked for, newest first: months of them."""
+LAST_CHARS = 4_000
+"""Of each of them: what is left to do stands at the end of an answer, and most answers are shorter."""
+
+ASK = "memory_search or `scrubjay recall` finds them; memory_get opens an [id]."
+"""How an agent asks for more."""
 
 Asks = Callable[[Caller, api.RecallRequest], Awaitable[api.RecallResponse]]
+Bears = Callable[[str, Sequence[str]], Awaitable[Sequence[float] | None]]
+"""How far each of some texts bears on a prompt, as logits; None without a model that is loaded."""
 Predicted = Callable[..., Awaitable[list[handing.Entry]]]
 
 
@@ -64,7 +72,9 @@ class Handing:
         *,
         recall: Asks,
         predicted: Predicted,
+        starts: Starts,
         warm: Callable[[], Awaitable[None]],
+        bears: Bears,
         now: Callable[[], Millis],
         tracer: Tracer,
     ) -> None:
@@ -72,7 +82,9 @@ class Handing:
         self._policy = policy
         self._recall = recall
         self._predicted = predicted
+        self._starts = starts
         self._warm = warm
+        self._bears = bears
         self._now = now
         self._tracer = tracer
         self._late: set[asyncio.Future[Any]] = set()
@@ -82,18 +94,17 @@ class Handing:
         policy, now = self._policy.handing, self._now()
         utc_offset = time.localtime(now / 1000).tm_gmtoff // 60
         if wish.prompt is None:
-            items = await self._at_start(caller, wish, policy, now=now, utc_offset=utc_offset)
-            budget = policy.start_tokens
-        else:
-            answer = await self._answer(caller, wish, policy)
-            items = (
-                []
-                if answer is None
-                else handing.recalled(answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
-            )
-            budget = policy.prompt_tokens
+            items, known = await self._at_start(caller, wish, policy, now=now, utc_offset=utc_offset)
+            most = wish.max_tokens or policy.start_tokens
+            more = _more(known, items) if items else ""
+            return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=most, more=more)
+        answer = await self._answer(caller, wish, policy)
+        items = []
+        if answer is not None:
+            items = handing.recalled(answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
         items += await self._surfaced(caller, wish, items, utc_offset=utc_offset)
-        return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=wish.max_tokens or budget)
+        most = wish.max_tokens or policy.prompt_tokens
+        return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=most)
 
     async def deliver(self, caller: Caller, wish: Wish, *, anew: bool = False) -> str:
         """Return what a session is to be handed and was not handed before, and note that it was.
@@ -118,7 +129,7 @@ class Handing:
             items, block = await self.chosen(caller, wish)
             noting.session, noting.ids = wish.session_id, [item.ref for item in items]
         refs = [item.ref for item in items] + ([layers] if wish.always else [])
-        ahead = [_told(item, wish.project or "", session_id) for item in items if item.section is api.Section.SURFACED]
+        ahead = [_told(item, wish.project or "", session_id) for item in items if item.probability is not None]
 
         def note(tx: Transaction) -> None:
             _noted(tx, session_id, refs, self._policy.handing, anew=anew)
@@ -131,41 +142,41 @@ class Handing:
 
     async def _at_start(
         self, caller: Caller, wish: Wish, policy: HandingPolicy, *, now: Millis, utc_offset: int
-    ) -> list[api.ContextItem]:
+    ) -> tuple[list[api.ContextItem], int]:
+        """Return what a start may hold, first things first, and how many memories there are to choose from."""
         if wish.project is None:
-            return []
+            return [], 0
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
         project, layers = wish.project, wish.always or wish.had
+        predicted = await self._predicted(seen, project, wish.session_id, started=True)
+        first = [one for one in predicted if isinstance(one.thing, Memory)][: self._policy.surfacing.at_start]
+        probable = {one.thing.id: one.probability for one in first}
+        best = await self._starts.best(seen, project, layers=layers, probable=probable)
+        items = self._starts.lines(start.brief(best.known, project), max_tokens=policy.brief_tokens)
+        items += await self._left_open(seen, project, wish.session_id, layers, now=now, utc_offset=utc_offset)
+        in_brief = {item.ref for item in items}
+        return items + self._starts.lines(one for one in best.known if one.memory.id not in in_brief), best.among
 
-        def read(queries: Queries) -> tuple[list[Memory], Session | None]:
-            chosen = MemoryFilter(project=project)
-            memories, _ = queries.memories.page(
-                chosen, after=None, limit=LOOKED_AT, chars=self._policy.limits.page_chars
-            )
-            questioned = queries.conflicts.questioned(MAY_SUPERSEDE, [memory.id for memory in memories], now)
-            current = [memory for memory in memories if memory.id not in questioned]
-            return current, queries.handed.session_before(project, wish.session_id)
+    async def _left_open(
+        self, seen: View, project: str, session_id: str | None, layers: str, *, now: Millis, utc_offset: int
+    ) -> list[api.ContextItem]:
+        """Return what the last session of a project left open, as one line; nothing where it came to an end."""
+        policy = self._policy.handing
+        before = await self._store.read(lambda q: q.handed.session_before(project, session_id))
+        if before is None or not seen.shows_session(before):
+            return []
+        turns = await self._store.read(lambda q: q.handed.last_words(before.id, limit=LAST_TURNS, chars=LAST_CHARS))
 
-        memories, before = await self._store.read(read)
-        shown = await asyncio.to_thread(
-            lambda: [
-                memory
-                for memory in memories
-                if seen.shows(memory)
-                and may_hand(memory, self._policy.review)
-                and not handing.stands_in(memory.content, layers)
-            ]
-        )
-        items = handing.of_project(shown, project, policy, now=now, utc_offset=utc_offset)
-        if before is not None and seen.shows_session(before):
-            words = await self._store.read(
-                lambda q: q.handed.last_words(before.id, limit=LAST_TURNS, chars=2 * policy.line_chars)
-            )
-            said = await asyncio.to_thread(lambda: [own for one in words if (own := self._said(one)) is not None])
-            ended = handing.left_off(before, said, policy, utc_offset=utc_offset)
-            known = {event.id for event in said if handing.stands_in(event.text, layers)}
-            items += [item for item in ended if item.ref not in known]
-        return items
+        def read() -> list[api.ContextItem]:
+            said = [own for one in turns if (own := self._said(one)) is not None]
+            end = proposals.unfinished(said, self._policy.layers, now=now)
+            if end is None or end.event.id != turns[0].id or handing.stands_in(end.text, layers):
+                return []
+            if end.event.type is EventType.USER_MESSAGE and not handing.asks_enough(end.text, policy):
+                return []
+            return [handing.left_open(before, end.event, end.text, policy, now=now, utc_offset=utc_offset)]
+
+        return await asyncio.to_thread(read)
 
     async def _surfaced(
         self, caller: Caller, wish: Wish, items: Sequence[api.ContextItem], *, utc_offset: int
@@ -173,9 +184,8 @@ class Handing:
         """Return what will probably be needed and is told neither now for another reason, nor was before."""
         if wish.project is None:
             return []
-        started = wish.prompt is None
         seen = access.view(caller, project=wish.project, session_id=wish.session_id)
-        predicted = await self._predicted(seen, wish.project, wish.session_id, started=started)
+        predicted = await self._predicted(seen, wish.project, wish.session_id, started=False)
         layers = wish.always or wish.had
         entries = await asyncio.to_thread(
             lambda: [one for one in predicted if self._may_surface(one.thing) and not _is_loaded(one.thing, layers)]
@@ -183,7 +193,7 @@ class Handing:
         ids = [entry.thing.id for entry in entries]
         questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
         told = {item.ref for item in items} | questioned.keys()
-        most = self._policy.surfacing.at_start if started else self._policy.surfacing.at_prompt
+        most = self._policy.surfacing.at_prompt
         # Of these, what was told before is left out later, and nothing lesser comes in its place.
         first = [entry for entry in entries if entry.thing.id not in told][:most]
         return handing.surfaced(first, self._policy.handing, utc_offset=utc_offset)
@@ -204,6 +214,7 @@ class Handing:
             max_tokens=self._policy.limits.recall_tokens,
             rerank=False,
         )
+        began = time.monotonic()
         asking = asyncio.ensure_future(self._recall(caller, request))
         done, _ = await asyncio.wait({asking}, timeout=policy.wait_seconds)
         if not done:
@@ -211,10 +222,37 @@ class Handing:
             self._later(asking)
             return None
         found = asking.result()
+        left = policy.wait_seconds - (time.monotonic() - began)
         # A session of no project is in none that is shared with who wrote it.
         shared = [hit for hit in found.hits if wish.project is not None or hit.author is None]
-        hits = await asyncio.to_thread(lambda: tuple(hit for hit in shared if self._may_tell(hit)))
-        return replace(found, hits=hits)
+        now = self._now()
+        hits = await asyncio.to_thread(
+            lambda: [
+                hit for hit in shared if self._may_tell(hit) and handing.tells(hit, session_id=wish.session_id, now=now)
+            ]
+        )
+        return replace(found, hits=tuple(await self._bearing(prompt, hits, policy, seconds=left)))
+
+    async def _bearing(
+        self, prompt: str, hits: Sequence[api.Hit], policy: HandingPolicy, *, seconds: float
+    ) -> list[api.Hit]:
+        """Return the hits that bear on a prompt, best first: the reranking model reads the first, where it is loaded.
+
+        Recall says how likely a hit answers a question; most prompts are no question. Where the model is not there, or
+        takes longer than a hook waits, recall's word has to do.
+        """
+        telling = await asyncio.to_thread(lambda: [hit for hit in hits if handing.is_telling(hit, policy)])
+        likely = [hit for hit in telling if (hit.confidence or 0.0) >= policy.read_floor]
+        read = [hit for hit in likely if len(hit.text) <= policy.read_chars][: policy.read]
+        if not read or seconds <= 0:
+            return telling
+        scoring = asyncio.ensure_future(self._bears(prompt, [hit.text for hit in read]))
+        done, _ = await asyncio.wait({scoring}, timeout=seconds)
+        if not done:
+            self._later(scoring)
+            return telling
+        logits = scoring.result()
+        return telling if logits is None else handing.bearing(telling, read, logits, policy)
 
     def _may_tell(self, hit: api.Hit) -> bool:
         """Say whether a hit may be told to who did not ask for it: not as a rule of somebody else's."""
@@ -254,6 +292,14 @@ class Handing:
         self._late.add(work)
         work.add_done_callback(self._late.discard)
         work.add_done_callback(_end)
+
+
+def _more(known: int, items: Sequence[api.ContextItem]) -> str:
+    """Return the line that says how much more is known, and how to ask for it; "" where that is nothing."""
+    more = known - sum(item.kind == "memory" for item in items)
+    if more <= 0:
+        return ""
+    return f"{more} more {'memory' if more == 1 else 'memories'}: {ASK}"
 
 
 def _is_loaded(thing: Memory | Event, layers: str) -> bool:

@@ -132,6 +132,7 @@ class Surfacing:
         arrived, changed = await self._store.read(read)
         answers: dict[str, Answers] = {project: {} for _, project in changed}
         for session_id, project in changed:
+            await self._note_uses(session_id, project)
             await self.predict(project, session_id, answers=answers[project])
         for project, found in answers.items():
             await self.predict(project, None, answers=found)
@@ -264,6 +265,38 @@ class Surfacing:
             tx.surfacing.use([(use.session_id, use.ref, use.project, use.how.value) for use in uses])
 
         await self._store.write(write)
+
+    async def _note_uses(self, session_id: str, project: str) -> None:
+        """Note what a session used of all that it was handed, so that what no session uses is told no more."""
+
+        def read(q: Queries) -> list[tuple[str, Outcome]]:
+            noted = q.surfacing.uses(session_id)
+            handed = [(ref, at) for ref, at in q.handed.told(session_id) if ref not in noted]
+            memories = q.memories.by_id([ref for ref, _ in handed], chars=TURN_CHARS)
+            if not memories:
+                return []
+            since = Millis(min(at for ref, at in handed if ref in memories))
+            most = 4 * self._policy.surfacing.unused_turns
+            turns = [
+                outcomes.turn(said.ts, said.text, is_answer=said.type is not EventType.USER_MESSAGE)
+                for said in q.surfacing.answers(session_id, since, limit=most, chars=TURN_CHARS)
+            ]
+            helped = {ref for ref, at in handed if q.surfacing.helped_since([ref], Millis(at))}
+            found: list[tuple[str, Outcome]] = []
+            for ref, at in handed:
+                if ref in memories:
+                    told = Told(ref=ref, at=Millis(at), text=memories[ref].content)
+                    uses = {Outcome.HELPED} if ref in helped else set()
+                    how = outcomes.outcome(told, turns, uses, self._policy.surfacing, now=self._now())
+                    if how is not None and how is not Outcome.UNUSED:
+                        found.append((ref, how))
+            return found
+
+        used = await self._store.read(read)
+        if used:
+            await self._store.write(
+                lambda tx: tx.surfacing.use([(session_id, ref, project, how.value) for ref, how in used])
+            )
 
     def _turns(self, q: Queries, session_id: str, told: Sequence[Surfaced]) -> list[outcomes.Turn]:
         """Return the turns of a session since the first of what it was told that still waits, not all of them."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scrubjay.policy import SurfacingPolicy
+from scrubjay.retrieval.handing import SHORT
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.text import query_tokens
 
@@ -69,7 +70,7 @@ def outcome(
             return use
     since = [one for one in turns if one.at >= told.at]
     answers = [one for one in since if one.is_answer]
-    if any(told.ref in one.text for one in answers):
+    if any(told.ref[-SHORT:] in one.text for one in answers):  # of an id, its end is what it was told by
         return Outcome.CITED
     words = set(query_tokens(told.text)).difference(*(one.words for one in since if not one.is_answer))
     least = max(policy.spoken_words, policy.spoken_share * len(words))

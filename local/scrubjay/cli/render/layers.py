@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from scrubjay.api import ActiveResponse
+from scrubjay.api import ActiveResponse, BriefResponse
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim
 from scrubjay.cli.render.words import clean, one_line
@@ -37,3 +37,14 @@ def active(found: ActiveResponse) -> RenderableType:
     lines.append(dim("  scrubjay active confirm ID, or dismiss ID") if found.proposed else dim("  nothing"))
     lines.append(dim(f"{found.tokens:,} of {found.budget:,} tokens"))
     return Group(*lines)
+
+
+def brief(found: BriefResponse) -> RenderableType:
+    """Return a project's brief as agents are handed it, with its pinned lines marked."""
+    pinned = {item.text for item in found.items if item.pinned}
+    lines: list[RenderableType] = []
+    for line in clean(found.text).splitlines():
+        is_line = line.startswith("- ")
+        mark = "  (pinned)" if line.removeprefix("- ") in {clean(text) for text in pinned} else ""
+        lines.append(Text.assemble((line, "" if is_line else "bold"), (mark, "green")))
+    return Group(*(lines or [dim('nothing is worth telling yet: scrubjay add --project . --layer surfaced "…"')]))

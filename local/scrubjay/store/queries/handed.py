@@ -19,6 +19,25 @@ class HandedQueries:
         """Return the ids of what a session was handed."""
         return {str(row[0]) for row in self._fetch("select ref from handed where session_id = ?", (session_id,))}
 
+    def told(self, session_id: str) -> list[tuple[str, int]]:
+        """Return the ids of what a session was handed, and when."""
+        found = self._fetch("select ref, at from handed where session_id = ? order by at, ref", (session_id,))
+        return [(str(row[0]), int(row[1])) for row in found]
+
+    def unused(self, project: str, *, sessions: int, least: int) -> dict[str, int]:
+        """Return in how many of a project's last sessions each thing was handed since it was used last.
+
+        What was handed in fewer than `least` of them is absent.
+        """
+        found = self._fetch(
+            "select h.ref, count(*) from (select id from session where project = ?1 order by last desc limit ?2) s"
+            " join handed h on h.session_id = s.id"
+            " where h.at > coalesce((select max(u.at) from used u where u.ref = h.ref), 0)"
+            " group by h.ref having count(*) >= ?3",
+            (project, sessions, least),
+        )
+        return {str(row[0]): int(row[1]) for row in found}
+
     def texts(self, session_id: str, *, chars: int) -> list[str]:
         """Return the words of what a session was handed, of each at most so many characters."""
         found = self._fetch(

@@ -15,6 +15,8 @@ from scrubjay_shared.records import Memory
 
 MIN_PREFIX = 6
 """Characters of an id that may stand for it."""
+END = 6
+"""Characters of an id's end that name a memory: what agents are handed names it so."""
 
 _NEWEST = "m.created_at"
 _HANDED = (
@@ -79,7 +81,7 @@ class MemoryQueries:
         self._fetch = fetch
 
     def resolve(self, ref: str) -> str:
-        """Return the id of the memory that `ref` names: an id, a name, an alias, or the beginning of an id.
+        """Return the id of the memory that `ref` names: an id, a name, an alias, the beginning of an id, or its end.
 
         Raises NotFoundError, or ConflictError when a beginning fits several.
         """
@@ -92,6 +94,10 @@ class MemoryQueries:
                 raise ConflictError(
                     f"the ids of several memories begin with {ref}", hint="give more characters of the id"
                 )
+        if not found and len(ref) == END and ref.isalnum():
+            found = self._fetch("select id from memory where substr(id, -?) = ? limit 2", (END, ref.upper()))
+            if len(found) > 1:
+                raise ConflictError(f"the ids of several memories end with {ref}", hint="give the whole id")
         if not found:
             raise NotFoundError(
                 f"there is no memory {ref[:60]!r}", hint="scrubjay list shows all memories with their ids"

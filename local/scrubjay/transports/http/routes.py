@@ -67,6 +67,7 @@ ROUTES: tuple[Route, ...] = (
     Route("teleport", "POST", "/v1/teleport"),
     Route("layers", "GET", "/v1/route/layers"),
     Route("context", "GET", "/v1/context"),
+    Route("brief", "GET", "/v1/brief"),
     Route("set_identity", "PUT", "/v1/identity/{key}"),
     Route("set_active", "PUT", "/v1/active/{key}"),
     Route("active", "GET", "/v1/active"),
