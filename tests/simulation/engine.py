@@ -626,6 +626,8 @@ class World:
         twin = self.station(f"{station.machine.name}-{len(self.stations)}", station.machine.skew_ms)
         station.machine.copy_to(twin.machine.folder)
         twin.safe.secrets, twin.safe.sealed = station.safe.secrets, station.safe.sealed
+        # The disk remembers by what time it was written, also where the clock was set back since.
+        twin.latest = max(station.latest, station.machine.now())
         self.stations.append(twin)
         await self.up(twin)
 
