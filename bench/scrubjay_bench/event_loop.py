@@ -27,7 +27,7 @@ from scrubjay_bench.figures import Figure, Rounds
 from scrubjay_bench.held import Delay
 from scrubjay_bench.plan import Plan
 from scrubjay_bench.stores import Filling, Source
-from scrubjay_shared.errors import InvalidError, TooLargeError, UnavailableError
+from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError, TooLargeError, UnavailableError
 from scrubjay_shared.records import EventType
 
 ITEMS = 100_000
@@ -210,6 +210,8 @@ class Asking:
             yield f"vault_{action}", partial(self.client.call, "POST", f"/v1/vaults/{action}", {"agent": "zara"})
         yield "vaults", partial(self.client.call, "GET", "/v1/vaults")
         yield "layers", partial(self.client.call, "GET", "/v1/route/layers")
+        yield "projects", partial(self.client.call, "GET", "/v1/projects")
+        yield "brief", partial(self.client.call, "GET", "/v1/brief")
         yield "compact", partial(self.client.call, "POST", "/v1/sessions/page/compact", {})
         yield "replay", partial(self.client.call, "GET", "/v1/sessions/page/replay", query={"limit": 500})
         yield "agents", partial(self.client.call, "GET", "/v1/agents")
@@ -298,6 +300,8 @@ class Asking:
             ("add, a name of 8 MB", "/v1/memories", {"content": "x", "name": prose}),
             ("add, metadata of 8 MB", "/v1/memories", {"content": "x", "metadata": {"a": prose}}),
             ("recall, a question of 8 MB", "/v1/recall", {"query": prose}),
+            ("ask, without a Writer", "/v1/ask", {"question": QUESTION}),
+            ("trust_folder, of no project", "/v1/projects/trust", {"folder": str(self.folder)}),
         )
         for name, path, body in wrong:
             yield name, partial(self._refused, path, body)
@@ -308,6 +312,8 @@ class Asking:
         yield "forget, what was learned", partial(self._about, "learned", "DELETE", "")
         for kind in ("prose", "lines"):
             yield f"forget, a large event, {kind}", partial(self._about, f"event {kind}", "DELETE", "")
+        whole = {"session_id": "page"}
+        yield "forget_all, of a session of large events", partial(self.client.call, "POST", "/v1/forget", whole)
 
     def _ingest(self, drafts: list[dict[str, Any]], keep: str = "") -> None:
         found = self.client.call("POST", "/v1/events", {"events": drafts})
@@ -339,7 +345,7 @@ class Asking:
         """Send what the daemon must refuse."""
         try:
             self.client.call("POST", path, body)
-        except (TooLargeError, InvalidError):
+        except (TooLargeError, InvalidError, ConflictError, NotFoundError):
             return
         raise UnavailableError(f"the daemon took what it should refuse at {path}")
 
