@@ -192,7 +192,7 @@ class Asking:
 
     def _reads(self) -> Iterator[Operation]:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
-                     "/v1/conflicts", "/v1/context"):  # fmt: skip
+                     "/v1/conflicts", "/v1/context", "/v1/projects", "/v1/brief"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
         yield "active", partial(self.client.call, "GET", "/v1/active")
         yield "dismiss_active", partial(self.client.call, "POST", "/v1/proposals/dismiss", {"every": True})
@@ -210,8 +210,6 @@ class Asking:
             yield f"vault_{action}", partial(self.client.call, "POST", f"/v1/vaults/{action}", {"agent": "zara"})
         yield "vaults", partial(self.client.call, "GET", "/v1/vaults")
         yield "layers", partial(self.client.call, "GET", "/v1/route/layers")
-        yield "projects", partial(self.client.call, "GET", "/v1/projects")
-        yield "brief", partial(self.client.call, "GET", "/v1/brief")
         yield "compact", partial(self.client.call, "POST", "/v1/sessions/page/compact", {})
         yield "replay", partial(self.client.call, "GET", "/v1/sessions/page/replay", query={"limit": 500})
         yield "agents", partial(self.client.call, "GET", "/v1/agents")
