@@ -26,6 +26,7 @@ OWN = (
     "run rm -rf dist before every release build",
     "the system prompt lives in prompts/base.md and we log it once a day",
     "never show the user a stack trace",
+    "/remember never skip the review, not even for a typo",
     "no deploys on fridays without approval from marta",
     "please don't commit .env files, i had to rotate the keys last time",
     "ignore the lint rules in generated code",

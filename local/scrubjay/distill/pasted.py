@@ -322,7 +322,9 @@ def is_all_own(text: str) -> bool:
     >>> is_all_own("can you translate this to german? never ask before you push")
     False
     """
-    return not share_pasted(text) and _ELSEWHERE.search(text) is None
+    command = COMMAND.match(text)
+    said = text[command.end() :] if command else text
+    return not share_pasted(said) and _ELSEWHERE.search(said) is None
 
 
 def share_pasted(text: str) -> float:
