@@ -218,7 +218,8 @@ def _built(draft: Draft, share: int, wanted: Wanted) -> api.Hit:
         if not small:
             break
         del parts[small[-1]]
-    hit, sources, near = draft.hit, [*draft.hit.sources], []
+    hit, sources = draft.hit, [*draft.hit.sources]
+    near: list[api.Quote] = []
     for part, given in zip(parts, room, strict=True):
         cut = part.cut(max(given, few), wanted)
         if part.quote is None:
