@@ -156,4 +156,4 @@ class RecallResponse:
     notes: tuple[str, ...] = ()
     stages_ms: dict[str, float] = field(default_factory=dict)
     confidence: float | None = None
-    known: None = None
+    known: bool | None = None
