@@ -10,13 +10,13 @@ than it could have brought.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from scrubjay.api import Section
 from scrubjay.handing.features import is_outright
 from scrubjay.policy import TYPE_SALIENCE, HandingPolicy
-from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Trust, review_state
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, review_state
 from scrubjay_shared.text import analyse
 
 SECTIONS = {
@@ -87,16 +87,27 @@ def is_spent(memory: Memory, unused: int, policy: HandingPolicy) -> bool:
     return unused >= policy.unused_sessions and memory.type not in LASTING and not is_pinned(memory)
 
 
-def ranked(known: Iterable[Known], policy: HandingPolicy) -> list[Known]:
-    """Return what is worth telling, what is pinned first, the rest by merit; of two that say the same, the newer."""
+def ranked(
+    known: Iterable[Known], policy: HandingPolicy, may: Callable[[Memory], bool] = lambda _: True
+) -> list[Known]:
+    """Return what is worth telling, what is pinned first, the rest by merit; of two that say the same, the newer.
+
+    `may` says whether a memory may be told at all; it is asked only of what comes first. Of what belongs to the project
+    and of what does not there are at most `looked_over`, more than any budget holds.
+    """
     worthy = [one for one in known if one.is_pinned or one.worth >= policy.worth_floor]
     worthy.sort(key=lambda one: (not one.is_pinned, -merit(one, policy), -one.memory.created_at, one.memory.id))
     kept: list[tuple[Known, frozenset[str]]] = []
+    room = {True: policy.looked_over, False: policy.looked_over}
     for one in worthy:
+        is_projects = one.memory.scope is Scope.PROJECT
+        if not room[is_projects] or not may(one.memory):
+            continue
         said = frozenset(analyse(one.memory.content))
         place = next((n for n, (_, other) in enumerate(kept) if _alike(said, other, policy)), None)
         if place is None:
             kept.append((one, said))
+            room[is_projects] -= 1
         elif kept[place][0].memory.created_at < one.memory.created_at and not kept[place][0].is_pinned:
             kept[place] = (one, said)
     return [one for one, _ in kept]

@@ -170,13 +170,11 @@ class Starts:
                 probability=probable.get(memory.id),
             )
             known.append(Known(memory=memory, worth=weighed, probability=probable.get(memory.id)))
-        worthy = start.ranked(known, policy)
-        may = [
-            one
-            for one in worthy
-            if may_hand(one.memory, self._policy.review) and not handing.stands_in(one.memory.content, layers)
-        ]
-        return Best(known=tuple(may), among=len(shown))
+
+        def may(memory: Memory) -> bool:
+            return may_hand(memory, self._policy.review) and not handing.stands_in(memory.content, layers)
+
+        return Best(known=tuple(start.ranked(known, policy, may)), among=len(shown))
 
     def _chance(self, memory: Memory, vector: bytes | None) -> float:
         """Return how likely a memory's words are worth telling; by their meaning too, once that is known."""
