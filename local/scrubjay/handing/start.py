@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from scrubjay.api import Section
 from scrubjay.handing.features import is_outright
 from scrubjay.policy import TYPE_SALIENCE, HandingPolicy
-from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, review_state
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, author_of, review_state
 from scrubjay_shared.text import analyse
 
 SECTIONS = {
@@ -52,7 +52,7 @@ class Known:
 
 def is_pinned(memory: Memory) -> bool:
     """Say whether the person picked a memory to be told first; what is always loaded is told elsewhere."""
-    return memory.layer is Layer.SURFACED
+    return memory.layer is Layer.SURFACED and author_of(memory) is None
 
 
 def worth(
@@ -60,19 +60,20 @@ def worth(
 ) -> float:
     """Return what a memory is worth at a start: importance, times certainty, times use.
 
-    `chance` is how likely its words are worth telling. What the person wrote down, or accepted, they chose to be kept.
+    `chance` is how likely its words are worth telling. What somebody wrote down, or the person accepted, was chosen.
     """
     chance = _surer(chance, policy.sureness * (memory.confidence - policy.usual_confidence))
     if chance >= policy.outright_least and is_outright(memory.content):
         chance = max(chance, policy.outright_worth)
-    own = memory.trust is Trust.USER and memory.kind in {Kind.NOTE, Kind.STORED}
-    if own or review_state(memory.review) is ReviewState.ACCEPTED:
-        importance = policy.chosen_worth + (1 - policy.chosen_worth) * chance
-    else:
-        importance = chance if memory.trust is Trust.USER else chance * policy.lesser_trust
+    chosen = memory.kind in {Kind.NOTE, Kind.STORED} and memory.trust in {Trust.USER, Trust.AGENT}
+    accepted = review_state(memory.review) is ReviewState.ACCEPTED
+    importance = policy.chosen_worth + (1 - policy.chosen_worth) * chance if chosen or accepted else chance
+    if memory.trust is not Trust.USER and not accepted:
+        importance *= policy.lesser_trust
     used = 1 + policy.used_bonus * min(1.0, uses / policy.used_full) + (probability or 0.0)
     # What helped, or what somebody set, is farther from what is usual for its kind than a reading's sureness moves it.
-    moved = memory.salience - TYPE_SALIENCE[memory.type]
+    # Of what somebody else wrote it says nothing: they could put their words before the person's.
+    moved = 0.0 if author_of(memory) else memory.salience - TYPE_SALIENCE[memory.type]
     beyond = max(0.0, abs(moved) - policy.salience_spread)
     return max(0.0, importance * used * (1 + policy.salience * (beyond if moved > 0 else -beyond)))
 
