@@ -115,6 +115,7 @@ ROWS: dict[str, Row] = {
     "grip": Row(lambda ref: api.GripRequest(id=ref), "passage"),
     "conflicts": Row(lambda _: api.ConflictsRequest(), "open"),
     "context": Row(lambda _: api.ContextRequest(), "open"),
+    "brief": Row(lambda _: api.BriefRequest(), "open"),
     "active": Row(lambda _: api.ActiveRequest(), "open"),
     # What is added belongs to who adds it.
     "add": Row(lambda _: MemoryDraft(content=anew("a note")), "open"),

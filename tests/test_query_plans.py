@@ -47,7 +47,7 @@ QUEUE = "a queue: its rows go as they are worked off"
 NEEDED: dict[tuple[str, str], str] = {
     **{
         (name, "memory USING INDEX memory_created"): PAGE
-        for name in ("list", "active", "confirm_active", "dismiss_active", "context")
+        for name in ("list", "active", "confirm_active", "dismiss_active", "context", "brief")
     },
     ("events", "event USING INDEX event_ts"): PAGE,
     **{(name, table): ANY for name in ("layers", "route") for table in ("event", "memory")},
@@ -85,6 +85,7 @@ MORE: tuple[tuple[str, Caller, Any], ...] = (
     ("agents", PERSON, api.AgentsRequest(project="nowhere")),
     ("agents", AGENT, api.AgentsRequest()),
     ("context", AGENT, api.ContextRequest(project="own", session_id="own session")),
+    ("brief", AGENT, api.BriefRequest(project="own", session_id="own session")),
     ("review", PERSON, api.ReviewRequest(state=ReviewState.REJECTED)),
     ("consolidate", PERSON, api.ConsolidateRequest()),
     ("import", PERSON, api.ImportRequest(name="a.md", data=b"# A\n\nSaid once more.\n", project="own")),

@@ -181,7 +181,9 @@ async def test_what_somebody_outside_wrote_shows_in_the_shared_project_alone_wha
         assert "planted" not in await told(app, elsewhere)
     assert "planted word" in await told(app, PROJECT)
     start = await app.call(PERSON, "context", api.ContextRequest(project=PROJECT))
-    assert "mallory@core said) planted decision" in start.handed
+    assert "mallory@core said) planted" in start.handed
+    assert not [item for item in start.items if item.pinned]
+    assert all(item.worth <= 0.6 for item in start.items), "no register of theirs puts them before the person's"
     assert start.text == ""
 
 

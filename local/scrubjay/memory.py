@@ -118,7 +118,7 @@ class Memory:
         return answer
 
     def brief(self) -> api.BriefResponse:
-        """Return the project's brief: the memories that its agents are handed first. Raises NotFoundError."""
+        """Return the project's brief: the memories that its agents are handed first."""
         answer: api.BriefResponse = self.call(
             "brief", api.BriefRequest(project=self._project, session_id=self._session)
         )

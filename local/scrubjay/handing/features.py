@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 CUES = {
     "adopts": r"\b(?:we|let'?s|i)(?:'ll| will)? (?:use|go with|keep|stick (?:to|with)|stay with|support|call|treat|"
@@ -93,8 +94,11 @@ _OF_USER = re.compile(
 )
 """How the distiller words what a person says of themselves."""
 
-_CUES = tuple(re.compile(pattern) for pattern in CUES.values())
-_FORMS = tuple(re.compile(pattern) for pattern in FORMS.values())
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], ...], tuple[re.Pattern[str], ...]]:
+    """Return the patterns of forms and of cues; they are read when they are first asked for, not as a daemon starts."""
+    return tuple(map(re.compile, FORMS.values())), tuple(map(re.compile, CUES.values()))
 
 
 def features(text: str) -> list[float]:
@@ -103,13 +107,14 @@ def features(text: str) -> list[float]:
     said = _OF_USER.sub(r"I \1", _ASKED.sub("", said))
     low = said.lower()
     words = said.split()
+    forms, cues = _patterns()
     return [
         math.log1p(len(words)),
         sum(map(len, words)) / max(1, len(words)),
         float(said.endswith(".")),
         float(said.endswith(":")),
-        *(math.log1p(len(pattern.findall(said))) for pattern in _FORMS),
-        *(float(pattern.search(low) is not None) for pattern in _CUES),
+        *(math.log1p(len(pattern.findall(said))) for pattern in forms),
+        *(float(pattern.search(low) is not None) for pattern in cues),
     ]
 
 

@@ -10,13 +10,13 @@ than it could have brought.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from scrubjay.api import Section
 from scrubjay.handing.features import is_outright
 from scrubjay.policy import TYPE_SALIENCE, HandingPolicy
-from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Trust, review_state
+from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, author_of, review_state
 from scrubjay_shared.text import analyse
 
 SECTIONS = {
@@ -52,7 +52,7 @@ class Known:
 
 def is_pinned(memory: Memory) -> bool:
     """Say whether the person picked a memory to be told first; what is always loaded is told elsewhere."""
-    return memory.layer is Layer.SURFACED
+    return memory.layer is Layer.SURFACED and author_of(memory) is None
 
 
 def worth(
@@ -60,19 +60,20 @@ def worth(
 ) -> float:
     """Return what a memory is worth at a start: importance, times certainty, times use.
 
-    `chance` is how likely its words are worth telling. What the person wrote down, or accepted, they chose to be kept.
+    `chance` is how likely its words are worth telling. What somebody wrote down, or the person accepted, was chosen.
     """
     chance = _surer(chance, policy.sureness * (memory.confidence - policy.usual_confidence))
     if chance >= policy.outright_least and is_outright(memory.content):
         chance = max(chance, policy.outright_worth)
-    own = memory.trust is Trust.USER and memory.kind in {Kind.NOTE, Kind.STORED}
-    if own or review_state(memory.review) is ReviewState.ACCEPTED:
-        importance = policy.chosen_worth + (1 - policy.chosen_worth) * chance
-    else:
-        importance = chance if memory.trust is Trust.USER else chance * policy.lesser_trust
+    chosen = memory.kind in {Kind.NOTE, Kind.STORED} and memory.trust in {Trust.USER, Trust.AGENT}
+    accepted = review_state(memory.review) is ReviewState.ACCEPTED
+    importance = policy.chosen_worth + (1 - policy.chosen_worth) * chance if chosen or accepted else chance
+    if memory.trust is not Trust.USER and not accepted:
+        importance *= policy.lesser_trust
     used = 1 + policy.used_bonus * min(1.0, uses / policy.used_full) + (probability or 0.0)
     # What helped, or what somebody set, is farther from what is usual for its kind than a reading's sureness moves it.
-    moved = memory.salience - TYPE_SALIENCE[memory.type]
+    # Of what somebody else wrote it says nothing: they could put their words before the person's.
+    moved = 0.0 if author_of(memory) else memory.salience - TYPE_SALIENCE[memory.type]
     beyond = max(0.0, abs(moved) - policy.salience_spread)
     return max(0.0, importance * used * (1 + policy.salience * (beyond if moved > 0 else -beyond)))
 
@@ -87,16 +88,27 @@ def is_spent(memory: Memory, unused: int, policy: HandingPolicy) -> bool:
     return unused >= policy.unused_sessions and memory.type not in LASTING and not is_pinned(memory)
 
 
-def ranked(known: Iterable[Known], policy: HandingPolicy) -> list[Known]:
-    """Return what is worth telling, what is pinned first, the rest by merit; of two that say the same, the newer."""
+def ranked(
+    known: Iterable[Known], policy: HandingPolicy, may: Callable[[Memory], bool] = lambda _: True
+) -> list[Known]:
+    """Return what is worth telling, what is pinned first, the rest by merit; of two that say the same, the newer.
+
+    `may` says whether a memory may be told at all; it is asked only of what comes first. Of what belongs to the project
+    and of what does not there are at most `looked_over`, more than any budget holds.
+    """
     worthy = [one for one in known if one.is_pinned or one.worth >= policy.worth_floor]
     worthy.sort(key=lambda one: (not one.is_pinned, -merit(one, policy), -one.memory.created_at, one.memory.id))
     kept: list[tuple[Known, frozenset[str]]] = []
+    room = {True: policy.looked_over, False: policy.looked_over}
     for one in worthy:
+        is_projects = one.memory.scope is Scope.PROJECT
+        if not room[is_projects] or not may(one.memory):
+            continue
         said = frozenset(analyse(one.memory.content))
         place = next((n for n, (_, other) in enumerate(kept) if _alike(said, other, policy)), None)
         if place is None:
             kept.append((one, said))
+            room[is_projects] -= 1
         elif kept[place][0].memory.created_at < one.memory.created_at and not kept[place][0].is_pinned:
             kept[place] = (one, said)
     return [one for one, _ in kept]

@@ -31,7 +31,6 @@ from scrubjay.store import MemoryFilter, Store
 from scrubjay.store.queries import Queries
 from scrubjay_shared import scoring
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import NotFoundError
 from scrubjay_shared.records import ALWAYS_LOADED, Layer, Memory, MemoryType
 
 KEPT_CHANCES = 20_000
@@ -100,19 +99,20 @@ class Starts:
         return kept
 
     async def brief(self, caller: Caller, request: api.BriefRequest) -> api.BriefResponse:
-        """Return a project's brief. Raises NotFoundError where there is no project to speak of."""
+        """Return a project's brief; an empty one where no project is named and nothing was said in any."""
         seen = access.view(caller, project=request.project, session_id=request.session_id)
         project = request.project if request.project is not None else caller.project
         notes = list(await self._references.notes_on(request.project))
         if project is None and not seen.is_bounded:
             project = await self._store.read(lambda q: q.layers.last_project())
             notes += [f"of {project}, where something was said last: --project names another"] if project else []
+        budget = self._policy.handing.brief_tokens
         if project is None:
-            raise NotFoundError(
-                "nothing was said in any project yet", hint="name one: scrubjay brief --project ~/code/shop"
+            notes.append("of no project: scrubjay brief --project ~/code/shop names one")
+            return api.BriefResponse(
+                project=None, items=(), text="", tokens=0, budget=budget, known=0, notes=tuple(notes)
             )
         best = await self.best(seen if seen.is_bounded else View(project=project, session_id=None), project)
-        budget = self._policy.handing.brief_tokens
         items = tuple(self.lines(start.brief(best.known, project), max_tokens=budget))
         return api.BriefResponse(
             project=project,
@@ -170,13 +170,11 @@ class Starts:
                 probability=probable.get(memory.id),
             )
             known.append(Known(memory=memory, worth=weighed, probability=probable.get(memory.id)))
-        worthy = start.ranked(known, policy)
-        may = [
-            one
-            for one in worthy
-            if may_hand(one.memory, self._policy.review) and not handing.stands_in(one.memory.content, layers)
-        ]
-        return Best(known=tuple(may), among=len(shown))
+
+        def may(memory: Memory) -> bool:
+            return may_hand(memory, self._policy.review) and not handing.stands_in(memory.content, layers)
+
+        return Best(known=tuple(start.ranked(known, policy, may)), among=len(shown))
 
     def _chance(self, memory: Memory, vector: bytes | None) -> float:
         """Return how likely a memory's words are worth telling; by their meaning too, once that is known."""
