@@ -124,7 +124,9 @@ class Recall:
         ranking = replace(ranking, hits=folded(hits, put_away, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
-        kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
+        kept = tuple(
+            hit if hit.superseded_by is not None else replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept
+        )
         stages["read"] = _lap(lap)
         if counted:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
@@ -295,9 +297,12 @@ def _said_of(
     """Return what questions some hits at a time, and by what those memories are told that were put away."""
     ids = [hit.id for hit in hits if hit.kind == MEMORY.name]
     turns = [hit.id for hit in hits if hit.kind == EVENT.name]
-    questioned = queries.conflicts.replaced_turns(turns, FOREVER if as_of is None else as_of) if turns else {}
+    before = FOREVER if as_of is None else as_of
+    questioned = queries.conflicts.replaced_turns(turns, before) if turns else {}
     if not ids:
         return questioned, {}
+    if outdated := [hit.id for hit in hits if hit.kind == MEMORY.name and hit.superseded]:
+        questioned |= queries.conflicts.replaced(outdated, before)
     return questioned | queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
 
 
