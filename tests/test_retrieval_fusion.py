@@ -202,29 +202,27 @@ def test_no_hits_answer_nothing_and_words_alone_can() -> None:
         ([TurnKind.STATEMENT, TurnKind.QUESTION, TurnKind.FINDING], (0, 1, 2, 3, 4, 5)),  # people talk: all are read
         (
             [TurnKind.FINDING, TurnKind.OUTPUT, TurnKind.STATEMENT],
-            (0, 1),
-        ),  # work: only the memories, and no more than are near the first
+            (0, 1, 2),
+        ),  # work: only the memories
     ],
 )
 def test_a_model_reads_turns_where_people_talk_and_only_memories_where_an_agent_works(
     turns: list[TurnKind], read: tuple[int, ...]
 ) -> None:
-    sure = {"confidence": POLICY.rerank_likely}
-    read_from = [memory("m1", 3.0, **sure), memory("m2", 2.9, **sure), memory("m3", 0.9, **sure)]
-    hits = [*read_from, *(hit(f"e{n}", 2.0) for n in range(3))]
+    hits = [memory("m1", 3.0), memory("m2", 2.9), memory("m3", 0.9), *(hit(f"e{n}", 2.0) for n in range(3))]
     known = {f"e{n}": Known(turn=turn) for n, turn in enumerate(turns)}
 
     assert read_by_model(hits, known, POLICY) == read
 
 
-def test_a_model_reads_no_memory_of_work_that_hardly_answers() -> None:
-    likely = POLICY.rerank_likely
-    hits = [memory("m1", 3.0, confidence=2 * likely), memory("m2", 2.9, confidence=0.9 * likely)]
-    hits += [memory("m3", 2.8, confidence=likely), hit("e", 2.0)]
+def test_a_model_reads_the_first_memories_of_work_wherever_they_stand_and_none_that_is_outdated() -> None:
+    more = [memory(f"m{n}", 1.0) for n in range(POLICY.rerank_memories)]
+    hits = [hit("e", 3.0), memory("old", 2.9, superseded=True), *more, memory("last", 0.5)]
     known = {"e": Known(turn=TurnKind.FINDING)}
 
-    assert read_by_model(hits, known, POLICY) == (0, 2)
-    assert read_by_model(hits[:2] + hits[3:], known, POLICY) == ()
+    assert read_by_model(hits, known, POLICY) == tuple(range(2, 2 + POLICY.rerank_memories))
+    assert read_by_model(hits[:2], known, POLICY) == ()
+    assert read_by_model([hits[0], more[0]], known, POLICY) == (1,)
 
 
 def test_no_model_reads_a_single_hit_or_what_trails_beyond_its_reach() -> None:
