@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ranking_world import POLICY
 from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
-from scrubjay.retrieval.doubts import told_before
+from scrubjay.retrieval.doubts import bearing, told_before
 from scrubjay.retrieval.fusion import Known, falling, judged, merged, weighed
 from scrubjay.retrieval.reranking import read_by_model
 from scrubjay.retrieval.turns import TurnKind
@@ -248,3 +248,13 @@ def test_no_hit_stands_before_the_one_that_questions_it(ids: list[int], doubts: 
     for old, new in questioned.items():
         if old in places and new in places:
             assert places[new] < places[old]
+
+
+def test_a_doubt_bears_on_the_question_where_the_later_memory_is_nearly_as_likely_to_answer() -> None:
+    hits = [memory("old", confidence=0.4), memory("near", confidence=0.25), memory("far", confidence=0.2)]
+
+    assert bearing(hits, {"old": "near"}, 0.6) == {"old": "near"}
+    assert bearing(hits, {"old": "far"}, 0.6) == {}
+    assert bearing(hits, {"far": "old"}, 0.6) == {"far": "old"}
+    assert bearing([memory("old"), memory("new")], {"old": "new"}, 0.6) == {"old": "new"}  # nobody judged them
+    assert bearing(hits, {"old": "gone"}, 0.6) == {"old": "gone"}
