@@ -225,6 +225,15 @@ def test_a_model_reads_the_first_memories_of_work_wherever_they_stand_and_none_t
     assert read_by_model([hits[0], more[0]], known, POLICY) == (1,)
 
 
+def test_a_model_reads_a_memory_of_a_turn_of_work_only_where_it_is_likely() -> None:
+    likely, unlikely = (
+        memory(f"m{times}", around=0.7, also=("f",), confidence=times * POLICY.rerank_likely) for times in (1.0, 0.9)
+    )
+    known = {"e": Known(turn=TurnKind.FINDING)}
+
+    assert read_by_model([unlikely, likely, hit("e"), memory("added")], known, POLICY) == (1, 3)
+
+
 def test_no_model_reads_a_single_hit_or_what_trails_beyond_its_reach() -> None:
     assert read_by_model([hit("e")], {"e": Known()}, POLICY) == ()
     far = [hit("e", 3.0 + POLICY.rerank_reach), hit("f", 2.9)]

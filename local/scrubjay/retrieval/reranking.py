@@ -22,13 +22,17 @@ def read_by_model(hits: Sequence[Hit], known: Mapping[str, Known], policy: Recal
 
     Where people talk those are the first `rerank_hits`, unless the first leads by more than a model ever takes back.
     Of work with an agent, which is where at least half of the events are an agent's or a tool's, they are the first
-    `rerank_memories` memories that are current: a turn is long, which costs ten times the time, and reading its passage
-    changed nothing.
+    `rerank_memories` memories that are current; of those that were read from turns, whose sentences are out of their
+    context, only the likely ones. A turn is long, which costs ten times the time, and reading its passage changed
+    nothing.
     """
     turns = [known[hit.id].turn for hit in hits if hit.kind == EVENT.name and hit.id in known]
     if turns and 2 * sum(turn in _WORK for turn in turns) >= len(turns):
-        current = [at for at, hit in enumerate(hits) if hit.kind != EVENT.name and not hit.superseded]
-        return tuple(current[: policy.rerank_memories])
+        memories = [at for at, hit in enumerate(hits) if hit.kind != EVENT.name and not hit.superseded]
+        worth = [
+            at for at in memories if hits[at].around is None or (hits[at].confidence or 0.0) >= policy.rerank_likely
+        ]
+        return tuple(worth[: policy.rerank_memories])
     if len(hits) < 2 or _own(hits[0]) - _own(hits[1]) > policy.rerank_reach:
         return ()
     return tuple(range(min(len(hits), policy.rerank_hits)))
