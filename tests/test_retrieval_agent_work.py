@@ -16,6 +16,8 @@ from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.filters import Filters
 from scrubjay.retrieval.fusion import Known, judged, of_work, spread_out
+from scrubjay.retrieval.ranking import Ranking
+from scrubjay.retrieval.reranking import reranked
 from scrubjay.retrieval.turns import TurnKind
 
 WORK = POLICY.agent_work
@@ -87,15 +89,66 @@ def test_no_turn_around_is_looked_at_that_the_caller_does_not_see() -> None:
     assert hit.around == pytest.approx(0.0, abs=0.02)
 
 
-def test_a_memory_without_a_source_is_judged_as_anywhere() -> None:
+def test_a_memory_without_a_source_is_judged_by_its_own_meaning_and_words() -> None:
     turn, added = event("e", "parser", **AGENT), memory("m", "parser")
-    index = index_of(turn, added, vectors={"e": NEAR, "m": NEAR})
-    answer = ask(index, "parser", vector=_query(), cosine_baseline=BASELINE, apart=True)
-    (hit,) = (one for one in answer.hits if one.kind == "memory")
-    found = judged([hit], {"m": Known()}, POLICY, cosine_baseline=BASELINE, work=True)
 
+    def likely(**asked: object) -> tuple[Hit, float]:
+        answer = ask(index_of(turn, added, vectors={"e": NEAR, "m": NEAR}), "parser", apart=True, **asked)
+        (hit,) = (one for one in answer.hits if one.kind == "memory")
+        found = judged([hit], {"m": Known()}, POLICY, cosine_baseline=BASELINE, work=True)
+        return hit, found[0].confidence or 0.0
+
+    hit, found = likely(vector=_query(), cosine_baseline=BASELINE)
     assert hit.around is None
-    assert found[0].confidence == relevance.of_memory(hit, 1.0, POLICY.relevance, cosine_baseline=BASELINE)
+    assert found == relevance.of_added(hit, 1.0, POLICY, cosine_baseline=BASELINE)
+    hit, found = likely()  # without a vector what is known of words alone holds
+    assert found == relevance.of_memory(hit, 1.0, POLICY.relevance, cosine_baseline=BASELINE)
+
+
+@given(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), st.tuples(st.floats(0, 1), *[st.floats(0, 1)] * 2))
+def test_more_likeness_words_or_confidence_never_make_an_added_memory_less_relevant(
+    drawn: tuple[float, float, float], other: tuple[float, float, float]
+) -> None:
+    less, more = (
+        relevance.of_added(
+            one("m", "memory", 0.0, cosine=cosine, matched=matched), sure, POLICY, cosine_baseline=BASELINE
+        )
+        for cosine, matched, sure in (drawn, tuple(map(max, drawn, other)))
+    )
+
+    assert 0 <= less <= more <= 1
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(-11.5, 9), st.floats(0, 20))
+def test_what_a_model_likes_more_is_never_less_likely_and_a_turns_memory_never_loses(
+    sure: float, gain: float, logit: float, more: float
+) -> None:
+    surer = min(sure + gain, 1.0)
+    less, liked = (relevance.of_read(one("m", "memory", sure), each, WORK) for each in (logit, logit + more))
+
+    assert 0 <= less <= liked <= 1
+    assert less <= relevance.of_read(one("m", "memory", surer), logit, WORK)
+    assert relevance.of_read(one("m", "memory", sure, also=("e",)), logit, WORK) == max(less, sure)
+    assert relevance.of_read(one("m", "memory", sure, parts={"name": 1.0}), logit, WORK) == 1
+
+
+def test_what_a_model_read_of_work_stands_among_the_turns_by_how_likely_it_answers_now() -> None:
+    turns = [one(f"e{n}", "event", 0.2 - 0.01 * n) for n in range(2)]
+    hits = (one("liked", "memory", 0.15), *turns, one("unlike", "memory", 0.3))
+    ranking = Ranking(hits=hits, mode="hybrid", work=True)
+
+    found = reranked(ranking, np.array([8.0, -11.0], np.float32), POLICY, limit=4, read=(0, 3)).hits
+
+    assert [hit.id for hit in found] == ["liked", "e0", "e1", "unlike"]
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+    assert all(hit.score == 0.0 + sum(hit.parts.values()) for hit in found)
+    assert reranked(ranking, np.zeros(0, np.float32), POLICY, limit=4, read=()).hits[0].id == "unlike"
+
+
+def test_a_memory_in_the_place_of_its_turn_is_as_likely_as_the_turn() -> None:
+    hits = [one("m", "memory", 0.05, also=("e",)), one("e", "event", 0.2), one("f", "event", 0.1)]
+
+    assert [(hit.id, hit.confidence) for hit in of_work(hits, WORK)] == [("m", 0.2), ("f", 0.1)]
 
 
 def test_an_event_goes_along_with_every_memory_read_from_it() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ranking_world import POLICY
 from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
-from scrubjay.retrieval.doubts import told_before
+from scrubjay.retrieval.doubts import bearing, told_before
 from scrubjay.retrieval.fusion import Known, falling, judged, merged, weighed
 from scrubjay.retrieval.reranking import read_by_model
 from scrubjay.retrieval.turns import TurnKind
@@ -202,29 +202,36 @@ def test_no_hits_answer_nothing_and_words_alone_can() -> None:
         ([TurnKind.STATEMENT, TurnKind.QUESTION, TurnKind.FINDING], (0, 1, 2, 3, 4, 5)),  # people talk: all are read
         (
             [TurnKind.FINDING, TurnKind.OUTPUT, TurnKind.STATEMENT],
-            (0, 1),
-        ),  # work: only the memories, and no more than are near the first
+            (0, 1, 2),
+        ),  # work: only the memories
     ],
 )
 def test_a_model_reads_turns_where_people_talk_and_only_memories_where_an_agent_works(
     turns: list[TurnKind], read: tuple[int, ...]
 ) -> None:
-    sure = {"confidence": POLICY.rerank_likely}
-    read_from = [memory("m1", 3.0, **sure), memory("m2", 2.9, **sure), memory("m3", 0.9, **sure)]
-    hits = [*read_from, *(hit(f"e{n}", 2.0) for n in range(3))]
+    hits = [memory("m1", 3.0), memory("m2", 2.9), memory("m3", 0.9), *(hit(f"e{n}", 2.0) for n in range(3))]
     known = {f"e{n}": Known(turn=turn) for n, turn in enumerate(turns)}
 
     assert read_by_model(hits, known, POLICY) == read
 
 
-def test_a_model_reads_no_memory_of_work_that_hardly_answers() -> None:
-    likely = POLICY.rerank_likely
-    hits = [memory("m1", 3.0, confidence=2 * likely), memory("m2", 2.9, confidence=0.9 * likely)]
-    hits += [memory("m3", 2.8, confidence=likely), hit("e", 2.0)]
+def test_a_model_reads_the_first_memories_of_work_wherever_they_stand_and_none_that_is_outdated() -> None:
+    more = [memory(f"m{n}", 1.0) for n in range(POLICY.rerank_memories)]
+    hits = [hit("e", 3.0), memory("old", 2.9, superseded=True), *more, memory("last", 0.5)]
     known = {"e": Known(turn=TurnKind.FINDING)}
 
-    assert read_by_model(hits, known, POLICY) == (0, 2)
-    assert read_by_model(hits[:2] + hits[3:], known, POLICY) == ()
+    assert read_by_model(hits, known, POLICY) == tuple(range(2, 2 + POLICY.rerank_memories))
+    assert read_by_model(hits[:2], known, POLICY) == ()
+    assert read_by_model([hits[0], more[0]], known, POLICY) == (1,)
+
+
+def test_a_model_reads_a_memory_of_a_turn_of_work_only_where_it_is_likely() -> None:
+    likely, unlikely = (
+        memory(f"m{times}", around=0.7, also=("f",), confidence=times * POLICY.rerank_likely) for times in (1.0, 0.9)
+    )
+    known = {"e": Known(turn=TurnKind.FINDING)}
+
+    assert read_by_model([unlikely, likely, hit("e"), memory("added")], known, POLICY) == (1, 3)
 
 
 def test_no_model_reads_a_single_hit_or_what_trails_beyond_its_reach() -> None:
@@ -250,3 +257,13 @@ def test_no_hit_stands_before_the_one_that_questions_it(ids: list[int], doubts: 
     for old, new in questioned.items():
         if old in places and new in places:
             assert places[new] < places[old]
+
+
+def test_a_doubt_bears_on_the_question_where_the_later_memory_is_nearly_as_likely_to_answer() -> None:
+    hits = [memory("old", confidence=0.4), memory("near", confidence=0.25), memory("far", confidence=0.2)]
+
+    assert bearing(hits, {"old": "near"}, 0.6) == {"old": "near"}
+    assert bearing(hits, {"old": "far"}, 0.6) == {}
+    assert bearing(hits, {"far": "old"}, 0.6) == {"far": "old"}
+    assert bearing([memory("old"), memory("new")], {"old": "new"}, 0.6) == {"old": "new"}  # nobody judged them
+    assert bearing(hits, {"old": "gone"}, 0.6) == {"old": "gone"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -298,3 +299,26 @@ async def test_a_memory_that_is_dropped_and_shown_again_in_one_transaction_is_fo
     found = await service.call(PERSON, "recall", api.RecallRequest(query="acorns"))
 
     assert [hit.id for hit in found.hits] == [entry.memory.id]
+
+
+@pytest.mark.parametrize("speaker", [EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE], ids=["talk", "work"])
+async def test_what_was_replaced_never_stands_before_what_holds_now(service: Application, speaker: EventType) -> None:
+    turns = ["the parser", "the lexer", "the release", "the tests pass"]
+    await ingest(service, *(said(turn, type=speaker) for turn in turns), learn=False)
+    asked = "Which cluster does production run on?"
+    chain = [
+        "Production runs on the cluster in Frankfurt",
+        "It is Dublin for production since May, not as it was",
+        "It all went to Oslo, production too",
+    ]
+    ids = [(await service.call(PERSON, "add", MemoryDraft(content=text))).memory.id for text in chain]
+    for old, new in itertools.pairwise(ids):
+        await service.call(PERSON, "update", api.UpdateRequest(ref=old, superseded_by=new))
+
+    found = (await service.call(PERSON, "recall", api.RecallRequest(query=asked))).hits
+
+    assert found
+    assert next(hit.id for hit in found if hit.id in ids) == ids[-1]
+    replaced = [hit for hit in found if hit.id in ids[:-1]]
+    assert replaced
+    assert all(hit.superseded_by and hit.questioned_by is None for hit in replaced)

@@ -104,11 +104,10 @@ class RecallPolicy:
     output: float = 1.0  # off a tool's output: two of 932 did
     rerank: float = 0.3  # on the logit of the reranking model, whose deviation over the first hits is 4 to 5
     rerank_hits: int = 10  # how many hits it reads: 12 were no better on LoCoMo and our chats, and cost a fifth more
-    rerank_memories: int = 3  # of work with an agent: the first is then right in .40 of questions, not .35; as with 10
-    rerank_near: float = 1.0  # and of those, how far below the first: of what trails more, nothing ever became first
-    # And how likely each is at least: poorer ones are fragments, which the model orders worse than they were. Of
-    # questions about work 1 in 12 is then read for where memories are distilled, 4 in 10 where they are a person's.
+    # Of work, a memory that was read from a turn must be so likely: poorer ones are fragments, which the model orders
+    # worse than they were.
     rerank_likely: float = 0.1
+    rerank_memories: int = 12  # of work with an agent: from 10 to 24 the same, of 6 five hits hold .03 less
     rerank_reach: float = (
         4.0  # where people talk: a lead that is not taken back; logits of ten hits are 13 apart at most
     )

@@ -61,5 +61,13 @@ class AgentWorkPolicy:
     memory_confidence: float = 0.6  # power of its own confidence
     around: int = 4  # turns to each side
     repeats: float = 0.3  # what is left of a memory of a turn that a likelier memory was read from
+    # How likely a memory answers that no turn says, as in `RelevancePolicy`: it stands alone, in words of its own.
+    added_bias: float = -5.8
+    added_cosine: float = 0.8
+    added_words: float = 5.6
+    # And when the reranking model has read it: of its odds before, and the model's logit.
+    read_bias: float = 0.45
+    read_odds: float = 0.4
+    read_logit: float = 0.25
     # An exchange is what somebody asked and what the agent said of it last. It is looked for over so many turns.
     exchange: int = 400

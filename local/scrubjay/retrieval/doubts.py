@@ -30,3 +30,16 @@ def told_before(hits: Sequence[Hit], questioned: Mapping[str, str]) -> tuple[Hit
             moved = replace(one, score=score, parts={**one.parts, "questions": score - one.score}) if above else one
             found.setdefault(one.id, moved)
     return tuple(found.values())
+
+
+def bearing(hits: Sequence[Hit], doubted: Mapping[str, str], likely: float) -> dict[str, str]:
+    """Return the doubts that bear on the question: of `doubted`, where the later one is nearly as likely to answer.
+
+    That is `likely` times as much as the earlier one. What is no hit, or was not judged, is told by its doubt.
+    """
+    sure = {hit.id: hit.confidence for hit in hits}
+    return {
+        old: new
+        for old, new in doubted.items()
+        if (later := sure.get(new)) is None or (earlier := sure.get(old)) is None or later >= likely * earlier
+    }

@@ -60,6 +60,8 @@ def judged(
             return relevance.of_event(hit, one.turn, one.chars, weights)
         if hit.around is not None:
             return relevance.of_sourced(hit, one.confidence, policy, cosine_baseline=cosine_baseline)
+        if work and hit.cosine is not None:
+            return relevance.of_added(hit, one.confidence, policy, cosine_baseline=cosine_baseline)
         return relevance.of_memory(hit, one.confidence, policy.relevance, cosine_baseline=cosine_baseline)
 
     return tuple(replace(hit, confidence=confidence(hit)) for hit in hits)
@@ -142,11 +144,18 @@ def merged(hits: Sequence[Hit], policy: RelevancePolicy | AgentWorkPolicy, *, li
 
 
 def _known_instead(hit: Hit, read_from: Mapping[str, Hit], policy: RelevancePolicy | AgentWorkPolicy) -> Hit:
-    """Return the best memory that was read from a turn in place of the turn, where it may well be what answers."""
-    memory = read_from.get(hit.id)
+    """Return the best memory that was read from a turn in place of the turn, where it may well be what answers.
+
+    Of work it is as likely to answer as its turn, which it shows.
+    """
+    memory, likely = read_from.get(hit.id), hit.confidence or 0.0
     if memory is None or memory.matched < policy.instead_matched * hit.matched:
         return hit
-    return memory if (memory.confidence or 0.0) >= policy.instead * (hit.confidence or 0.0) else hit
+    if (memory.confidence or 0.0) < policy.instead * likely:
+        return hit
+    if isinstance(policy, AgentWorkPolicy):
+        return replace(memory, confidence=max(memory.confidence or 0.0, likely))
+    return memory
 
 
 def falling(hits: Sequence[Hit]) -> tuple[Hit, ...]:

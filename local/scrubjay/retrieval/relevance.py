@@ -48,6 +48,38 @@ def of_sourced(hit: Hit, confidence: float, policy: RecallPolicy, *, cosine_base
     return likely * right * (policy.relevance.superseded if hit.superseded else 1.0)
 
 
+def of_added(hit: Hit, confidence: float, policy: RecallPolicy, *, cosine_baseline: tuple[float, float]) -> float:
+    """Return how likely a memory answers, in a store of work, that no turn of it says: of its meaning and its words.
+
+    Otherwise as `of_memory`.
+    """
+    if hit.parts.get("name"):
+        return 1.0
+    work = policy.agent_work
+    likely = _logistic(
+        work.added_bias + work.added_cosine * _deviations(hit, cosine_baseline) + work.added_words * hit.matched
+    )
+    right = math.pow(confidence, policy.relevance.memory_confidence)
+    return likely * right * (policy.relevance.superseded if hit.superseded else 1.0)
+
+
+def of_read(hit: Hit, logit: float, work: AgentWorkPolicy) -> float:
+    """Return how likely a judged memory of work answers, now that a reranking model has read it and said a logit.
+
+    One that was read from a turn never loses by it: the model read a sentence, and its turn says more.
+    """
+    if hit.parts.get("name"):
+        return 1.0
+    before = min(max(hit.confidence or 0.0, _LEAST), 1 - _LEAST)
+    odds = math.log(before / (1 - before))
+    likely = _logistic(work.read_bias + work.read_odds * odds + work.read_logit * logit)
+    return max(likely, hit.confidence or 0.0) if hit.also else likely
+
+
+_LEAST = 1e-6
+"""A likelihood that still has odds."""
+
+
 def of_event(hit: Hit, kind: TurnKind, chars: int, policy: RelevancePolicy | AgentWorkPolicy) -> float:
     """Return how likely an event answers, of its score, the kind of turn it is, and its length in characters."""
     turn = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from scrubjay.index.documents import EVENT
 from scrubjay.policy import RecallPolicy
+from scrubjay.retrieval import relevance
 from scrubjay.retrieval.assemble import Hit
 from scrubjay.retrieval.fusion import Known, falling
 from scrubjay.retrieval.query import Floats
@@ -21,23 +22,20 @@ def read_by_model(hits: Sequence[Hit], known: Mapping[str, Known], policy: Recal
 
     Where people talk those are the first `rerank_hits`, unless the first leads by more than a model ever takes back.
     Of work with an agent, which is where at least half of the events are an agent's or a tool's, they are the first
-    `rerank_memories` memories as far as they are likely and near the first: turns there are long, which costs ten times
-    the time, and reading them changed nothing.
+    `rerank_memories` memories that are current; of those that were read from turns, whose sentences are out of their
+    context, only the likely ones. A turn is long, which costs ten times the time, and reading its passage changed
+    nothing.
     """
     turns = [known[hit.id].turn for hit in hits if hit.kind == EVENT.name and hit.id in known]
-    first = range(min(len(hits), policy.rerank_hits))
-    lead = [_own(hit) for hit in hits[:2]]
     if turns and 2 * sum(turn in _WORK for turn in turns) >= len(turns):
-        memories = [at for at in first if hits[at].kind != EVENT.name][: policy.rerank_memories]
-        read = [
-            at
-            for at in memories
-            if (hits[at].confidence or 0.0) >= policy.rerank_likely
-            and _own(hits[memories[0]]) - _own(hits[at]) <= policy.rerank_near
+        memories = [at for at, hit in enumerate(hits) if hit.kind != EVENT.name and not hit.superseded]
+        worth = [
+            at for at in memories if hits[at].around is None or (hits[at].confidence or 0.0) >= policy.rerank_likely
         ]
-    else:
-        read = list(first) if len(lead) > 1 and lead[0] - lead[1] <= policy.rerank_reach else []
-    return tuple(read) if len(read) > 1 else ()
+        return tuple(worth[: policy.rerank_memories])
+    if len(hits) < 2 or _own(hits[0]) - _own(hits[1]) > policy.rerank_reach:
+        return ()
+    return tuple(range(min(len(hits), policy.rerank_hits)))
 
 
 def _own(hit: Hit) -> float:
@@ -55,7 +53,8 @@ def reranked(
 
     `read` are places in ascending order, by default the first `len(logits)`. The part of a hit is `rerank` times how
     far its logit is above the least of them; those that were read take the places that they had together, so no hit
-    rises above one that was not read and stood before them all.
+    rises above one that was not read and stood before them all. Of work with agents all hits stand by how likely they
+    answer, and what was read by how likely it does now.
     """
     places = list(range(min(len(logits), len(ranking.hits)))) if read is None else list(read)
     gained = policy.rerank * (np.asarray(logits, np.float64) - min(map(float, logits), default=0.0))
@@ -64,10 +63,15 @@ def reranked(
         for hit, gain in zip([ranking.hits[at] for at in places], gained.round(6).tolist(), strict=False)
         for parts in [hit.parts | ({"rerank": gain} if gain else {})]
     ]
-    weighed.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
     hits = list(ranking.hits)
-    for at, hit in zip(places, weighed, strict=True):
-        hits[at] = hit
+    if ranking.work:
+        for at, hit, logit in zip(places, weighed, map(float, logits), strict=True):
+            hits[at] = replace(hit, confidence=relevance.of_read(hit, logit, policy.agent_work))
+        hits.sort(key=lambda hit: -(hit.confidence or 0.0))
+    else:
+        weighed.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
+        for at, hit in zip(places, weighed, strict=True):
+            hits[at] = hit
     return replace(ranking, hits=falling(hits)[:limit])
 
 

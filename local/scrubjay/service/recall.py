@@ -31,7 +31,7 @@ from scrubjay.models.runtime import Models
 from scrubjay.policy import MemoryPolicy, RecallPolicy
 from scrubjay.retrieval import fusion, packing, relevance
 from scrubjay.retrieval.assemble import Hit as Ranked
-from scrubjay.retrieval.doubts import told_before
+from scrubjay.retrieval.doubts import bearing, told_before
 from scrubjay.retrieval.folding import Told, folded
 from scrubjay.retrieval.fusion import Known
 from scrubjay.retrieval.pairs import pairs
@@ -121,13 +121,19 @@ class Recall:
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
         at = now if request.as_of is None else request.as_of
-        questioned, put_away = await self._store.read(partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of))
-        later = await self._succeeding(ranking, plan) | questioned
+        replaced, doubted, put_away = await self._store.read(
+            partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of)
+        )
+        questioned = replaced | doubted
+        doubts = bearing(ranking.hits, doubted, policy.succeeding.likely)
+        later = await self._succeeding(ranking, plan) | replaced | doubts
         hits = fusion.told_once(told_before(ranking.hits, later))
         ranking = replace(ranking, hits=folded(hits, put_away, limit=plan.limit))
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
-        kept = tuple(replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept)
+        kept = tuple(
+            hit if hit.superseded_by is not None else replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept
+        )
         stages["read"] = _lap(lap)
         if counted:
             self._counts.add((hit.id for hit in kept if hit.kind == MEMORY.name), now)
@@ -291,14 +297,17 @@ def _together(judged: Sequence[_Judged], policy: RecallPolicy) -> _Judged:
 
 def _said_of(
     queries: Queries, hits: Sequence[Ranked], at: Millis, as_of: Millis | None
-) -> tuple[dict[str, str], dict[str, Told | None]]:
-    """Return what questions some hits at a time, and by what those memories are told that were put away."""
+) -> tuple[dict[str, str], dict[str, str], dict[str, Told | None]]:
+    """Return what holds in the place of some hits at a time, what may, and by what those put away are told."""
     ids = [hit.id for hit in hits if hit.kind == MEMORY.name]
     turns = [hit.id for hit in hits if hit.kind == EVENT.name]
-    questioned = queries.conflicts.replaced_turns(turns, FOREVER if as_of is None else as_of) if turns else {}
+    before = FOREVER if as_of is None else as_of
+    replaced = queries.conflicts.replaced_turns(turns, before) if turns else {}
     if not ids:
-        return questioned, {}
-    return questioned | queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
+        return replaced, {}, {}
+    if outdated := [hit.id for hit in hits if hit.kind == MEMORY.name and hit.superseded]:
+        replaced |= queries.conflicts.replaced(outdated, before)
+    return replaced, queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
 
 
 def _lap(began: float) -> float:

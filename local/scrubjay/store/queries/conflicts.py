@@ -96,6 +96,19 @@ class ConflictQueries:
                 found[str(event)] = current
         return found
 
+    def replaced(self, ids: Sequence[str], before: int) -> dict[str, str]:
+        """Return, of some memories whose place another took, the one that holds before a time; absent where none does.
+
+        It is what took its place, or the place of that again.
+        """
+        read = self._fetch(
+            "select id, superseded_by from memory"
+            " where id in (select value from json_each(?1)) and superseded_by is not null",
+            (rows.array(ids),),
+        )
+        found = ((str(old), self._current(str(successor), before)) for old, successor in read)
+        return {old: current for old, current in found if current is not None and current != old}
+
     def _current(self, memory_id: str, before: int) -> str | None:
         """Return what had taken the place of a memory in the end before a time, itself if nothing; None: none holds."""
         passed: set[str] = set()
