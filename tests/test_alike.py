@@ -94,7 +94,7 @@ async def test_adding_takes_as_many_steps_of_sqlite_in_a_store_ten_times_as_larg
             await _import(service, 10_000 + size, 20)
             took.append(watched.steps)
 
-    assert took[1] < 1.3 * took[0]
+    assert took[1] < 1.5 * took[0]  # an index is a little deeper
 
 
 async def _add(service: Application, content: str, *, at: int = 0) -> str:

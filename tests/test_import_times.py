@@ -18,7 +18,6 @@ from scrubjay.ingest import intake
 from scrubjay.intervals import TOLD, dated
 from scrubjay.lifecycle.supersession import NewStatement, Verdict, successions
 from scrubjay.policy import DEFAULT
-from scrubjay.retrieval.handing import of_project
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis, ulid
 from scrubjay_shared.records import (
@@ -158,12 +157,9 @@ def memory(name: str, at: int) -> Memory:
     )
 
 
-def test_a_memory_of_the_future_that_a_store_holds_already_is_not_the_newest() -> None:
+def test_a_memory_of_the_future_that_a_store_holds_already_is_of_when_it_was_written_down() -> None:
     of_tomorrow, of_today = memory("use 8080", FUTURE), memory("use 9090", NOW - DAY)
 
-    told = of_project([of_tomorrow, of_today], "p", DEFAULT.handing, now=NOW, utc_offset=0)
-
-    assert [item.ref for item in told] == ["use 9090", "use 8080"]
     assert dated(of_tomorrow, DAY).created_at == NOW
     assert dated(of_today, DAY) is of_today
 

@@ -118,6 +118,7 @@ READS: dict[str, Survey | ById | str] = {
     "events": Survey(api.EventsRequest),
     "sessions": Survey(lambda: NOTHING),
     "context": Survey(api.ContextRequest),
+    "brief": Survey(api.BriefRequest, shows=("own",)),  # what holds everywhere is told beside it
     "active": Survey(api.ActiveRequest),
     "conflicts": Survey(api.ConflictsRequest),
     "agents": Survey(api.AgentsRequest),

@@ -182,7 +182,7 @@ def test_an_answer_is_at_least_as_sure_as_its_best_hit() -> None:
     far = [hit(str(n), cosine=0.4, confidence=0.01) for n in range(9)]
     best = memory("m", cosine=0.9, confidence=0.7)
 
-    assert relevance.of_answer(far, POLICY, cosine_baseline=BASELINE) < RELEVANCE.floor
+    assert relevance.of_answer(far, POLICY, cosine_baseline=BASELINE) < 0.12
     assert relevance.of_answer([*far, best], POLICY, cosine_baseline=BASELINE) >= 0.7
 
 

@@ -25,8 +25,8 @@ EVENTS = [
 ASKED = (
     ("audit",),
     ("list", "--limit", "100"),
-    ("recall", "which colour has the boat?"),
-    ("recall", "ferry"),
+    ("recall", "which colour has the boat?", "--limit", "5"),
+    ("recall", "ferry", "--limit", "5"),
     ("get", "drinks"),
     ("get", "tea"),
     ("why", "drinks"),
@@ -36,9 +36,14 @@ ASKED = (
     ("history",),
 )
 TOLD_ANEW = frozenset(
-    ("accessed_at", "access_count", "counts", "elapsed_ms", "embed", "rank", "read", "rerank", "stages", "scope", "now")
+    (
+        *("accessed_at", "access_count", "counts", "elapsed_ms", "embed", "rank", "read", "rerank", "stages", "scope"),
+        "now",
+    )
 )
 """What is another with every answer: times, and what asking itself counts."""
+FOUND = ("id", "kind", "type", "text", "name", "superseded_by")
+"""What a recalled hit is. How much of its turn is shown beside it is each version's own."""
 
 
 def filled(release: Release, folder: Path, *then: tuple[str, ...]) -> list[Any]:
@@ -58,6 +63,8 @@ def filled(release: Release, folder: Path, *then: tuple[str, ...]) -> list[Any]:
 
 def said_again(before: Any, after: Any, path: str = "") -> list[str]:
     """Return where an answer of today does not say what the same question got before. Answers may grow."""
+    if isinstance(before, dict) and "hits" in before:
+        before, after = ([{key: hit[key] for key in FOUND} for hit in answer["hits"]] for answer in (before, after))
     if isinstance(before, dict):
         return [
             one

@@ -49,7 +49,8 @@ PARAMETERS = frozenset(  # fields that add nothing by themselves, or take no par
         "event_answers",  # off in the default; `scrubjay bench fit` may turn it on
         "relevance",  # merges memories and events; no row of one kind depends on it
         "agent_work",  # weighs stores of work with agents; these data sets are people's talk
-        "judged_hits", "rerank_memories", "rerank_near", "rerank_likely", "rerank_reach",
+        "judged_hits", "rerank_memories", "rerank_likely", "rerank_reach",
+        "phrasings", "showing",  # several phrasings of one question, and how hits are shown
         "rerank", "rerank_hits", "rerank_words", "rerank_before",  # the row with the reranker beside the one without
         # `scrubjay bench run scale` compares these with an exhaustive search:
         "exhaustive", "candidates", "seeds", "seeds_share",

@@ -47,14 +47,21 @@ _WORK = frozenset({TurnKind.FINDING, TurnKind.NARRATION, TurnKind.OUTPUT})
 
 
 def reranked(
-    ranking: Ranking, logits: Floats, policy: RecallPolicy, *, limit: int, read: Sequence[int] | None = None
+    ranking: Ranking,
+    logits: Floats,
+    policy: RecallPolicy,
+    *,
+    limit: int,
+    read: Sequence[int] | None = None,
+    is_fused: bool = False,
 ) -> Ranking:
     """Return the best `limit` hits after those at the places `read` were reordered by what a model says of each.
 
     `read` are places in ascending order, by default the first `len(logits)`. The part of a hit is `rerank` times how
     far its logit is above the least of them; those that were read take the places that they had together, so no hit
     rises above one that was not read and stood before them all. Of work with agents all hits stand by how likely they
-    answer, and what was read by how likely it does now.
+    answer, and what was read by how likely it does now; where several phrasings found them (`is_fused`), their fused
+    order says more than how likely each phrasing made one, so there too only what was read changes places.
     """
     places = list(range(min(len(logits), len(ranking.hits)))) if read is None else list(read)
     gained = policy.rerank * (np.asarray(logits, np.float64) - min(map(float, logits), default=0.0))
@@ -63,15 +70,19 @@ def reranked(
         for hit, gain in zip([ranking.hits[at] for at in places], gained.round(6).tolist(), strict=False)
         for parts in [hit.parts | ({"rerank": gain} if gain else {})]
     ]
-    hits = list(ranking.hits)
     if ranking.work:
-        for at, hit, logit in zip(places, weighed, map(float, logits), strict=True):
-            hits[at] = replace(hit, confidence=relevance.of_read(hit, logit, policy.agent_work))
-        hits.sort(key=lambda hit: -(hit.confidence or 0.0))
+        weighed = [
+            replace(hit, confidence=relevance.of_read(hit, logit, policy.agent_work))
+            for hit, logit in zip(weighed, map(float, logits), strict=True)
+        ]
+        weighed.sort(key=lambda hit: -(hit.confidence or 0.0))
     else:
         weighed.sort(key=lambda hit: (-hit.score, -hit.ts, hit.id))
-        for at, hit in zip(places, weighed, strict=True):
-            hits[at] = hit
+    hits = list(ranking.hits)
+    for at, hit in zip(places, weighed, strict=True):
+        hits[at] = hit
+    if ranking.work and not is_fused:
+        hits.sort(key=lambda hit: -(hit.confidence or 0.0))
     return replace(ranking, hits=falling(hits)[:limit])
 
 

@@ -263,7 +263,9 @@ class Handing:
             return True
         if hit.kind == "event":
             return self._may_quote(hit.text, trust)
-        return may_hand_text(hit.text, trust, self._policy.review, is_rule=hit.type in RULE_TYPES)
+        return may_hand_text(
+            hit.text, trust, self._policy.review, is_rule=hit.type in RULE_TYPES, is_own=hit.author is None
+        )
 
     def _may_surface(self, thing: Memory | Event) -> bool:
         """Say whether what was predicted may be told: as what recall finds for a prompt."""

@@ -238,7 +238,8 @@ class Recall:
         logits, note = await self._models.reranker.rerank(plan.phrasings[0].query.text, passages)
         if logits is None:
             return ranking, note
-        return reranked(ranking, logits, policy, limit=len(ranking.hits), read=read), note
+        is_fused = len(plan.phrasings) > 1
+        return reranked(ranking, logits, policy, limit=len(ranking.hits), read=read, is_fused=is_fused), note
 
     async def _succeeding(self, ranking: Ranking, plan: Plan) -> dict[str, str]:
         """Return which later hits may have taken the place of earlier ones, in work with agents: ids by ids."""

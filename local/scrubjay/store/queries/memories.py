@@ -22,14 +22,14 @@ _NEWEST = "m.created_at"
 _HANDED = (
     "case when m.superseded_by is not null or m.trust = 'untrusted'"
     f" or (m.review is not null and {STATE} not in ('accepted', 'disputed')) then 0"
-    " when m.layer in ('identity', 'active') then 3000000"
+    " when m.layer in ('identity', 'active', 'surfaced') then 3000000"
     f" when m.type in ('preference', 'howto') and (m.trust = 'user' or {STATE} = 'accepted') then 2000000"
     " else 1000000 end + cast(m.salience * m.confidence * 100000 as integer)"
 )
 """A number by which memories stand in the order in which agents are handed them, the first the highest.
 
-What is always loaded, then rules that are the person's or accepted, then by salience times confidence; last what no
-agent is handed at all.
+What is always loaded or pinned, then rules that are the person's or accepted, then by salience times confidence; last
+what no agent is handed at all.
 """
 
 
