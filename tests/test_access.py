@@ -361,6 +361,7 @@ def test_an_operation_in_this_process(in_process: Calls, name: str, who: str) ->
     check(in_process, name, who)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("who", SEEN)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_over_http(over_http: Calls, name: str, who: str) -> None:

@@ -144,6 +144,7 @@ async def test_bodies_that_are_said_to_come_and_do_not_hold_up_no_member(tmp_pat
         await device.authenticate()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "pause", "answer"),
     [

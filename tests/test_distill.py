@@ -527,6 +527,7 @@ def test_bare_text_gives_spans_inside_it_in_order(text: str) -> None:
     assert all(0 <= a < b <= len(text) for a, b in spans)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

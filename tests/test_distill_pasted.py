@@ -146,6 +146,7 @@ def test_own_words_are_ordered_apart_and_inside_and_every_line_has_a_kind(parts:
     assert all((line.kind is LineKind.BLANK) <= (not text[line.start : line.end].strip()) for line in read_lines(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["x" * 300_000, "a, " * 100_000, "{(" * 100_000, '"a ' * 100_000, "\n" * 100_000, "a=b " * 80_000, "Hi Ann, " * 40_000,

@@ -196,6 +196,7 @@ def test_what_is_agreed_lies_inside_of_both(proposal: str, reply: str) -> None:
     assert found is None or (0 <= found.start <= len(proposal) + 1 and found.end <= len(reply))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", [*("a", "says ", "a: b\n", "漢", "- a\n", "use a, b, c, ", "Ground rules:\n- "), "1. a? "]
 )

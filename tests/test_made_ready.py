@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrubjay.store import Store, event_columns, sqlite
-from scrubjay.store.preparation import Preparation
+from scrubjay.store.preparation import Child, Preparation
 from scrubjay.store.received import ready, ready_chunk
 from scrubjay_shared import ops, snapshot
 from scrubjay_shared.clock import Millis, ulid, ulid_bytes, ulid_text, uuid7
@@ -209,6 +210,28 @@ async def test_closing_does_not_wait_for_runs_that_nobody_will_store() -> None:
         await preparation.close()
 
     assert all(isinstance(one, BaseException) for one in await asyncio.gather(*asked, return_exceptions=True))
+
+
+async def test_a_process_that_is_being_started_while_all_is_closed_is_ended_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Child] = []
+
+    class Slow(Child):
+        def __init__(self) -> None:
+            super().__init__()
+            started.append(self)
+            time.sleep(0.2)
+
+    monkeypatch.setattr("scrubjay.store.preparation.Child", Slow)
+    preparation = Preparation(1)
+    asked = asyncio.create_task(preparation.ready_chunk(snapshot.encode_chunk(chunk_of([{}]))))
+    while not started:
+        await asyncio.sleep(0.01)
+    asked.cancel()
+    await preparation.close()
+
+    assert [child.process.returncode is None for child in started] == [False]
 
 
 # --- the log of a first reading ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from simulation.engine_mutants import ENGINE_MUTANTS
 from simulation.mutants import Mutant
 from simulation.snapshot_mutants import SNAPSHOT_MUTANTS
 
-HISTORIES = 10
+HISTORIES = 6
 MANY = 1_000
 """Five to six minutes of two quiet cores; `make simulate` plays 2,000."""
 WITH_SNAPSHOTS = 8

@@ -25,7 +25,7 @@ with open(sys.argv[1], "w") as file:
 """
 COMMANDS = (
     ["stats", "--text"],
-    ["docs", "guide"],
+    pytest.param(["docs", "guide"], marks=pytest.mark.slow),
     pytest.param(["recall", "where is the quay", "--text"], marks=pytest.mark.slow),
     pytest.param(["list", "--text"], marks=pytest.mark.slow),
     pytest.param(["jobs", "list", "--text"], marks=pytest.mark.slow),

@@ -81,6 +81,7 @@ def said_again(before: Any, after: Any, path: str = "") -> list[str]:
     return [] if before == after else [f"{path}: {before!r} before, {after!r} now"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", RELEASED)
 def test_a_store_of_a_released_version_says_the_same_today(version: str, tmp_path: Path) -> None:
     release = Release(version, tmp_path)

@@ -140,9 +140,9 @@ class Preparation:
         asked = list(self._asked)
         for task in asked:
             task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)  # one may have a child to start still, which is ended then
         for place in range(len(self._children)):
             await self._end(place, at_once=bool(asked))
-        await asyncio.gather(*asked, return_exceptions=True)
 
     async def _answer(self, device: str, run: Sequence[tuple[int, bytes | None]], payload: bytes) -> Ready:
         request = (device, run, payload, self._next)
@@ -194,10 +194,15 @@ class Preparation:
         async with self._starting:
             if self._children[place] is not None:
                 return
+            starting = asyncio.ensure_future(asyncio.to_thread(Child))
             try:
-                self._children[place] = await asyncio.to_thread(Child)
+                self._children[place] = await asyncio.shield(starting)
             except OSError as error:
                 log.warning("another process cannot be started error=%s", type(error).__name__)
+            except asyncio.CancelledError:
+                with suppress(OSError):  # the thread goes on, and its process would be nobody's to end
+                    self._children[place] = await starting
+                raise
 
     async def _end(self, place: int, *, at_once: bool) -> None:
         child, self._children[place] = self._children[place], None

@@ -87,6 +87,7 @@ def bounds(policy: MemoryPolicy) -> dict[str, dict[str, Keywords]]:
             "until": {"pattern": COST_DAY},
             "limit": page["limit"],
         },
+        "ForgetsRequest": {"limit": page["limit"]},
         "JobRunsRequest": {"limit": page["limit"]},
         "TraceRequest": {"limit": page["limit"]},
         "ListRequest": page | period,
