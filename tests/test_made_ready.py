@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from itertools import accumulate
 from pathlib import Path
@@ -216,18 +217,19 @@ async def test_a_process_that_is_being_started_while_all_is_closed_is_ended_as_w
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[Child] = []
+    begun = threading.Event()
 
     class Slow(Child):
         def __init__(self) -> None:
             super().__init__()
             started.append(self)
+            begun.set()
             time.sleep(0.2)
 
     monkeypatch.setattr("scrubjay.store.preparation.Child", Slow)
     preparation = Preparation(1)
     asked = asyncio.create_task(preparation.ready_chunk(snapshot.encode_chunk(chunk_of([{}]))))
-    while not started:
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(begun.wait, 10)
     asked.cancel()
     await preparation.close()
 
