@@ -35,7 +35,8 @@ def told_before(hits: Sequence[Hit], questioned: Mapping[str, str]) -> tuple[Hit
 def bearing(hits: Sequence[Hit], doubted: Mapping[str, str], likely: float) -> dict[str, str]:
     """Return the doubts that bear on the question: of `doubted`, where the later one is nearly as likely to answer.
 
-    That is `likely` times as much as the earlier one. What is no hit, or was not judged, is told by its doubt.
+    That is `likely` times as much as the earlier one. What is no hit, or was not judged, is told by its doubt. Of work
+    with agents only: where people talk, who says that something changed means it.
     """
     sure = {hit.id: hit.confidence for hit in hits}
     return {

@@ -125,7 +125,7 @@ class Recall:
             partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of)
         )
         questioned = replaced | doubted
-        doubts = bearing(ranking.hits, doubted, policy.succeeding.likely)
+        doubts = bearing(ranking.hits, doubted, policy.succeeding.likely) if ranking.work else doubted
         later = await self._succeeding(ranking, plan) | replaced | doubts
         hits = fusion.told_once(told_before(ranking.hits, later))
         ranking = replace(ranking, hits=folded(hits, put_away, limit=plan.limit))
@@ -265,8 +265,11 @@ class Recall:
             seen=View(project=plan.filters.caller_project, session_id=plan.filters.caller_session),
             as_of=plan.filters.as_of,
         )
-        hits = await self._store.read(partial(read_hits, ranked=ranking.hits, wanted=wanted))
-        kept, spent, _ = packing.fit(hits, plan.max_tokens)
+
+        def fitting(queries: Queries) -> tuple[tuple[api.Hit, ...], int, int]:
+            return packing.fit(read_hits(queries, ranking.hits, wanted), plan.max_tokens)
+
+        kept, spent, _ = await self._store.read(fitting)  # not in the loop: large texts take a second to be measured
         return kept, spent, len(ranking.hits) - len(kept)
 
     async def _embedded(self, text: str) -> tuple[Asked | None, str]:
