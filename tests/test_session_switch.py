@@ -111,7 +111,7 @@ def test_a_person_switches_memory_off_for_an_agent_by_its_environment(tmp_path_f
     home.hook("claude-code", "SessionStart", start("away"), SCRUBJAY_USE_MEMORY="0")
     home.hook("claude-code", "UserPromptSubmit", prompt("away", TOLD), SCRUBJAY_USE_MEMORY="off")
     for path in home.until_spooled(2):
-        kept = spool.read(path)
+        kept = spool.read(path, now=NOW)
         assert (kept.payload, kept.use_memory) == ({"session_id": "away"}, False)
         assert b"crane" not in path.read_bytes()
 
@@ -123,11 +123,11 @@ def test_a_person_switches_memory_off_for_an_agent_by_its_environment(tmp_path_f
         home.hook("claude-code", "UserPromptSubmit", prompt("away", "Late.", "p9"), SCRUBJAY_USE_MEMORY="0")
         home.hook("claude-code", "UserPromptSubmit", prompt("on", TOLD), SCRUBJAY_USE_MEMORY="1")
         home.until_stored("on", 1)
-        warnings = home.ask("GET", "/v1/status")["warnings"]
+        notes = home.ask("GET", "/v1/status")["notes"]
 
         assert "memory is off in this session" in json.loads(shown.stdout)["systemMessage"]
         assert (home.events("up"), home.events("away")) == ([], [])
-        assert any("2 of claude-code" in warning for warning in warnings)
+        assert any("2 of claude-code" in note for note in notes)
         home.hook("claude-code", "UserPromptSubmit", prompt("up", "Now it is on.", "p4"))
         assert [event.text for event in home.until_stored("up", 1)] == ["Now it is on."]
     held = b"".join(path.read_bytes() for path in home.data.rglob("*") if path.is_file())
