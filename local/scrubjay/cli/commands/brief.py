@@ -42,6 +42,6 @@ def run(line: Namespace) -> None:
     out.notes(answer.notes)
     if not out.json:
         out.remark(
-            f"{answer.tokens} of {answer.budget} tokens · chosen of {render.words.counted(answer.known, 'memory')} · "
+            f"{answer.tokens} of {answer.budget} tokens · chosen of {render.words.counted(answer.known, 'memory', 'memories')} · "
             "scrubjay update ID changes a line, --pin keeps it"
         )
