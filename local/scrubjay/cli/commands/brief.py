@@ -41,7 +41,8 @@ def run(line: Namespace) -> None:
     out.answer(answer, lambda: render.layers.brief(answer))
     out.notes(answer.notes)
     if not out.json:
+        known = render.words.counted(answer.known, "memory", "memories")
         out.remark(
-            f"{answer.tokens} of {answer.budget} tokens · chosen of {render.words.counted(answer.known, 'memory', 'memories')} · "
+            f"{answer.tokens} of {answer.budget} tokens · chosen of {known} · "
             "scrubjay update ID changes a line, --pin keeps it"
         )
