@@ -15,7 +15,7 @@ export SCRUBJAY_TEST_MODELS := $(CURDIR)/.models
 # each would compile all of scrubjay and its libraries anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-sync test test-slow pgbouncer agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
+.PHONY: demo demo-sync test test-slow explore pgbouncer agents-live check-deploy lint format bench gate lock clean simulate reliability fuzz fuzz-intake drill kill-rounds kill-hooks conformance-mcp
 
 demo: $(STAMP) $(MODELS)
 	$(BIN)/scrubjay demo $(if $(LOCOMO),--locomo "$(LOCOMO)")
@@ -34,6 +34,10 @@ test: $(STAMP) $(MODELS) $(POOLER)
 
 test-slow: $(STAMP) $(MODELS) $(POOLER)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+# The laws on examples that nobody has seen yet; ARGS= chooses tests. Half an hour or more for all.
+explore: $(STAMP) $(MODELS)
+	TMPDIR=$$($(BIN)/python tests/quick_disk.py) $(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile explore $(ARGS)
 
 # A minute, once. Where it cannot be built the tests that need it are skipped, and say so.
 pgbouncer: .pgbouncer/pgbouncer

@@ -25,9 +25,10 @@ from quick_disk import quick_folder
 from scrubjay.service.application import Application
 from scrubjay_shared.records import EventDraft
 
-# How long an example takes says how busy the machine is, not whether the law holds. Every run draws other examples, so
-# many runs of few find what one run of many would.
-hypothesis.settings.register_profile("scrubjay", deadline=None, max_examples=50)
+# How long an example takes says how busy the machine is, not whether the law holds. The same examples are drawn in every
+# run, so that a change is judged by what it changed; `make explore` draws others, and what it finds becomes an @example.
+hypothesis.settings.register_profile("scrubjay", deadline=None, max_examples=50, derandomize=True)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=200)
 hypothesis.settings.load_profile("scrubjay")
 
 # What a shell runs in the background inherits that Ctrl-C is ignored, and so would each command that a test interrupts.

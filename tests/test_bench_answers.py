@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scrubjay.settings import NO_MODEL
@@ -58,6 +58,7 @@ def test_categories_have_their_shares_and_a_small_one_enough() -> None:
     st.integers(1, 200),
     st.sets(st.sampled_from("abcd")),
 )
+@example({"a": 20, "b": 20, "c": 20, "d": 20}, 1, {"a", "b", "c"})
 def test_never_more_are_drawn_than_there_are_or_than_asked_for(
     sizes: dict[str, int], count: int, small: set[str]
 ) -> None:

@@ -105,7 +105,7 @@ def _sizes(there: Mapping[str, int], count: int, strata: Mapping[str, bool]) -> 
     """Return how many questions of each category are taken: what rounding leaves goes to the largest."""
     sizes = {category: min(LEAST, there[category], count) for category, is_small in strata.items() if is_small}
     rest = {category: there[category] for category, is_small in strata.items() if not is_small}
-    left, total = count - sum(sizes.values()), max(sum(rest.values()), 1)
+    left, total = max(count - sum(sizes.values()), 0), max(sum(rest.values()), 1)
     sizes |= {category: min(size, round(left * size / total)) for category, size in rest.items()}
     if rest:
         largest = max(rest, key=lambda category: rest[category])
