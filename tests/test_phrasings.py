@@ -272,5 +272,5 @@ async def test_a_search_shows_three_hits_in_full_and_a_line_of_each_other(
     lines = re.findall(r"^e_\w{26} · 2025-10-09 · user: (.*) \[…\]$", found, re.MULTILINE)
 
     assert len(whole) == 3
-    assert len(lines) >= 13  # some more or fewer fit: what an id costs is estimated from its letters, and they are drawn
+    assert len(lines) >= 13  # an id's cost is estimated from its letters, which are drawn: so more or fewer fit
     assert all(re.search(r"The zebra number \d+ is striped\.", line) for line in lines)

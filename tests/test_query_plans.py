@@ -52,7 +52,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("events", "event USING INDEX event_ts"): PAGE,
     **{(name, table): ANY for name in ("layers", "route") for table in ("event", "memory")},
     **{(name, "grip USING INDEX grip_long"): ANY for name in ("hook", "ingest", "learn")},
-    ("conflicts", "memory USING INDEX memory_doubt"): FEW,
+    **{(name, "memory USING INDEX memory_doubt"): FEW for name in ("conflicts", "recall", "route", "context", "brief")},
     **{(name, "memory USING INDEX memory_review"): FEW for name in ("review", "import")},
     **{(name, "memory USING COVERING INDEX memory_review"): FEW for name in ("review", "audit")},
     **{
@@ -179,7 +179,9 @@ def _reads_whole(connection: Any, sql: str) -> Iterator[str]:
     except driver.DatabaseError:
         return  # of a table that was dropped since
     for *_, step in plan:
-        if (found := re.match(r"SCAN (\w+)(.*)", step)) is not None:
+        # What came before some time is mostly all there is.
+        bound = re.match(r"SEARCH (\w+)( USING (?:COVERING )?INDEX \w+) \((?:created_at|ts)<\?\)$", step)
+        if (found := re.match(r"SCAN (\w+)(.*)", step) or bound) is not None:
             table = names.get(found[1].lower(), found[1].lower())
             if table in LARGE:
                 yield f"{table}{found[2]}"

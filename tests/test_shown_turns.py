@@ -17,7 +17,7 @@ from scrubjay.retrieval.passages import GAP, excerpt, says_nothing, tidied
 from scrubjay.service.application import Application
 from scrubjay.transports.mcp import answers
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.records import EventDraft, EventType, Role
+from scrubjay_shared.records import EventDraft, EventType, MemoryDraft, Role
 from scrubjay_shared.text import query_tokens
 from service_calls import NOW, ingest, said
 
@@ -136,6 +136,23 @@ async def test_twenty_long_turns_share_the_usual_budget_and_the_first_have_the_m
     assert all("sleeps in stable" in hit.text and hit.truncated for hit in answer.hits)
     first, rest = answer.hits[: DEFAULT.recall.showing.first_hits], answer.hits[DEFAULT.recall.showing.first_hits :]
     assert min(len(hit.text) for hit in first) > 2 * max(len(hit.text) for hit in rest)
+
+
+async def test_one_long_memory_leaves_room_for_the_others_and_shows_what_answers(service: Application) -> None:
+    says = [f"The puffin ferry leaves pier {n} at {n % 24}:00 and carries {n * 3} crates." for n in range(140)]
+    ferries = " ".join([*says[:117], "Its bosun is Ilse.", *says[117:]])
+    for text in (ferries, "puffin " + "w" * 9_000, *(f"Puffin number {n} lives on rock {n}." for n in range(10))):
+        await service.call(PERSON, "add", MemoryDraft(content=text))
+
+    answer = await service.call(PERSON, "recall", api.RecallRequest(query="who is bosun of the puffin ferry?"))
+    [cut] = [hit for hit in answer.hits if "ferry" in hit.text]
+
+    assert len(answer.hits) == 12
+    assert answer.left_out == 0
+    assert "Its bosun is Ilse." in cut.text
+    assert cut.truncated
+    assert cut.span is not None
+    assert cut.text == ferries[slice(*cut.span)]
 
 
 async def test_an_agents_long_turn_shows_what_answers_and_its_last_words(service: Application) -> None:

@@ -193,6 +193,7 @@ def _add(rounds: Rounds, plan: Plan, full: Path, empty: Path) -> None:
         small.client() as to_small,
     ):
         both = (("", large, to_large), (".empty", small, to_small))
+        footprint.settle(large)  # without its model it cuts its table of contents anew, for a minute
         for _, _, client in both:
             _send(client, list(islice(events, BATCH)))
         for _ in range(plan.rounds):

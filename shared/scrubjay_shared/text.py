@@ -290,8 +290,9 @@ def fts_query(tokens: Iterable[str]) -> str:
     return " OR ".join('"' + token.replace('"', '""') + '"' for token in tokens) or '""'
 
 
-_PIECES = re.compile(r"[A-Za-z]+|[ \t]{2,}|[\n\r]|[^\sA-Za-z]")
-_LETTERS_PER_TOKEN = 5
+_PIECES = re.compile(r"[A-Za-z]{1,5}|[ \t]{2,}|[\n\r]|[^\sA-Za-z]")
+"""Each costs a token; signs of three bytes one more, and those of four two (`_DEAR`): all is counted inside `re`."""
+_DEAR = tuple(re.compile(rf"[^\s\x00-{chr(last)}]") for last in (0x7FF, 0xFFFF))
 
 
 def estimate_tokens(text: str) -> int:
@@ -306,13 +307,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def _estimated(text: str, start: int) -> int:
-    total = 0
-    for piece in _PIECES.findall(text, start, start + _ESTIMATED_CHARS):
-        if piece.isascii():
-            total += -(-len(piece) // _LETTERS_PER_TOKEN) if piece.isalpha() else 1
-        else:
-            total += 1 if piece < "\u0800" else 2 if piece <= "\uffff" else 3
-    return total
+    end = start + _ESTIMATED_CHARS
+    total = len(_PIECES.findall(text, start, end))
+    return total if text.isascii() else total + sum(len(dear.findall(text, start, end)) for dear in _DEAR)
 
 
 _ESTIMATED_CHARS = 65_536

@@ -84,9 +84,9 @@ class Quote:
 class Hit:
     """One answer. `parts` add up to `score`. `truncated` is true when its text was cut, to the budget or as too long.
 
-    `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long event it is the
-    passage that answers, which stands at `span` ([start, end), characters) of the event's whole text, without lines
-    that say nothing, and of an agent's also its last words.
+    `kind` is "memory" or "event"; for an event, `text` is its text and `type` its event type. Of a long one it is the
+    passage that answers, which stands at `span` ([start, end), characters) of the whole text, without lines that say
+    nothing, and of an agent's turn also its last words.
     `archive` is the archive that a memory was put away into: old detail, found by its own words.
     `confidence` is how likely this hit answers, in [0, 1]; None in a mode other than hybrid. `superseded_by` took the
     place of a memory, and `questioned_by` may have: a later one that may contradict it, in part or for a time. Of an

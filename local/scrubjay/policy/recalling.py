@@ -54,6 +54,9 @@ class ShowingPolicy:
     first_hits: int = 3  # are shown at length: an answer is mostly among them
     first: float = 3.0  # so many times what each of the others has, where not all have room
     output: float = 0.5  # of a tool's output, which answers one question in 470
+    whole: int = (
+        150  # tokens of a memory up to which it is told whole, whatever is left; a longer one is cut like a turn
+    )
     least: int = 60  # tokens that a hit has at least, or all that it needs: two sentences. Without, it is left out
     beside: float = 0.35  # what else is told beside a turn has of the room, against the turn
     beside_least: int = 25  # tokens of that: below, a dozen words that begin in the middle say nothing

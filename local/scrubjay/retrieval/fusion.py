@@ -105,7 +105,8 @@ def told_once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
         if hit.kind == EVENT.name and hit.id in told:
             continue
         told.add(hit.id)
-        found.append(replace(hit, beside=tuple(side for side in hit.beside if side not in told)))
+        beside = tuple(side for side in hit.beside if side not in told)
+        found.append(hit if beside == hit.beside else replace(hit, beside=beside))
         told.update(hit.beside)
     return tuple(found)
 

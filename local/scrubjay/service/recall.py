@@ -132,7 +132,10 @@ class Recall:
         lap = time.perf_counter()
         kept, tokens, left_out = await self._packed(ranking, plan)
         kept = tuple(
-            hit if hit.superseded_by is not None else replace(hit, questioned_by=questioned.get(hit.id)) for hit in kept
+            replace(hit, questioned_by=questioned[hit.id])
+            if hit.id in questioned and hit.superseded_by is None
+            else hit
+            for hit in kept
         )
         stages["read"] = _lap(lap)
         if counted:

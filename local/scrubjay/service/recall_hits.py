@@ -131,9 +131,9 @@ class HitKind:
 
 def read_known(queries: Queries, ranked: Sequence[Ranked]) -> dict[str, Known]:
     """Return what only the store knows of ranked hits; what was forgotten since is absent, and what says nothing."""
-    memories = queries.memories.by_id([hit.id for hit in ranked if hit.kind == MEMORY.name], chars=0)
+    sure = queries.memories.confidences([hit.id for hit in ranked if hit.kind == MEMORY.name])
     events = queries.events.by_id([hit.id for hit in ranked if hit.kind == EVENT.name], chars=KNOWN_CHARS)
-    known = {id_: Known(confidence=memory.confidence) for id_, memory in memories.items()}
+    known = {id_: Known(confidence=confidence) for id_, confidence in sure.items()}
     return known | {
         id_: Known(turn=turn_kind(event.type, event.text), chars=len(event.text))
         for id_, event in events.items()
@@ -150,11 +150,9 @@ def read_texts(queries: Queries, ranked: Sequence[Ranked], chars: int) -> dict[s
 
 def read_put_away(queries: Queries, ids: Sequence[str], as_of: Millis | None) -> dict[str, Told | None]:
     """Return by what those of some memories are told that were put away by a time, None for now; None: by nothing."""
-    memories = queries.memories.by_id(ids, chars=0)
+    archived = queries.memories.by_id(ids, chars=0, archived=True)
     inside = {
-        id_: one
-        for id_, one in memories.items()
-        if one.archived_at is not None and (as_of is None or one.archived_at <= as_of)
+        id_: one for id_, one in archived.items() if one.archived_at and (as_of is None or one.archived_at <= as_of)
     }
     held = queries.members.holders(inside) if inside else {}
     return {id_: _told(queries, one, held[id_]) if id_ in held else None for id_, one in inside.items()}
@@ -351,18 +349,21 @@ def _memory_drafts(queries: Queries, ranked: Sequence[Ranked], wanted: Wanted) -
     whole = {event_id for grip in told.values() if grip is not None for event_id in places[grip.id]}
     rest = {event_id for found in places.values() for event_id in found} - whole
     events = queries.events.by_id([*rest], chars=0) | queries.events.by_id([*whole], chars=wanted.read)
-    return {
-        hit.id: Draft(
-            hit=_memory_hit(hit, memories[hit.id], wanted),
-            fixed=estimate_tokens(memories[hit.id].content),
-            parts=tuple(
-                part
-                for grip in shown[hit.id]
-                for part in _said(memories[hit.id], _Place(grip, places[grip.id], grip is told[hit.id]), events, wanted)
-            ),
-        )
-        for hit in there
-    }
+
+    def draft(hit: Ranked) -> Draft:
+        memory = memories[hit.id]
+        quotes = [
+            part
+            for grip in shown[hit.id]
+            for part in _said(memory, _Place(grip, places[grip.id], grip is told[hit.id]), events, wanted)
+        ]
+        need = _estimated(memory.content, wanted.most)
+        if need <= wanted.policy.whole:
+            return Draft(hit=_memory_hit(hit, memory, wanted), fixed=need, parts=tuple(quotes))
+        words = _Part(text=memory.content, need=need)
+        return Draft(hit=_memory_hit(hit, memory, wanted), parts=(words, *quotes))
+
+    return {hit.id: draft(hit) for hit in there}
 
 
 def _places(queries: Queries, grip: Grip) -> Mapping[str, tuple[int, int]]:

@@ -314,6 +314,12 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
     )
 
 
+@_reads("a memory", (_TEXT, _REAL))
+def confidence_of(row: tuple[Any, ...]) -> tuple[str, float]:
+    """Return the id and the confidence of a row of both."""
+    return row[0], float(row[1])
+
+
 def grip_row(grip: Grip) -> tuple[Any, ...]:
     """Return the values of a grip in the order of `GRIP_COLUMNS`."""
     return (

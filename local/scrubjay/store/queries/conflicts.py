@@ -66,7 +66,8 @@ class ConflictQueries:
         agent could take the person's word out of use by denying it.
         """
         found = self._fetch(
-            "select e.value, m.id from memory m, json_each(m.metadata, '$.' || ?1) e"
+            # Named, since in a large store SQLite takes the index of the time, and reads all memories for each recall.
+            "select e.value, m.id from memory m indexed by memory_doubt, json_each(m.metadata, '$.' || ?1) e"
             f" where {NOTED} and json_type(m.metadata, '$.' || ?1) = 'array'"
             f" and (m.superseded_by is null and m.archived_at is null or {rows.PUT_AWAY_INTO})"
             " and (m.review is null or m.review not like 'waiting%')"

@@ -104,17 +104,28 @@ class MemoryQueries:
             )
         return str(found[0][0])
 
-    def by_id(self, ids: Sequence[str], *, chars: int | None = None) -> dict[str, Memory]:
-        """Return the memories of some ids, by id; unknown ids are absent. `chars` reads no more of a content."""
+    def by_id(self, ids: Sequence[str], *, chars: int | None = None, archived: bool = False) -> dict[str, Memory]:
+        """Return the memories of some ids, by id; unknown ids are absent.
+
+        `chars` reads no more of a content; `archived` leaves out what is not.
+        """
         if not ids:
             return {}
         columns = rows.beginning(rows.prefixed(rows.MEMORY_COLUMNS, "m"), "m.content", chars)
         found = self._fetch(
             f"select {columns}, {rows.ACCESSES} from memory m"
-            " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))",
+            " left join access a on a.memory_id = m.id where m.id in (select value from json_each(?))"
+            + (" and m.archived_at is not null" if archived else ""),
             (rows.array(ids),),
         )
         return {row[0]: rows.memory_of(row) for row in found}
+
+    def confidences(self, ids: Sequence[str]) -> dict[str, float]:
+        """Return how sure some memories are, by id; unknown ids are absent."""
+        found = self._fetch(
+            "select id, confidence from memory where id in (select value from json_each(?))", (rows.array(ids),)
+        )
+        return dict(map(rows.confidence_of, found))
 
     def get(self, memory_id: str) -> Memory:
         """Return one memory by its id. Raises NotFoundError."""
