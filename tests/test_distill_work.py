@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from scrubjay.distill import Observation, distill
 from scrubjay.distill.agreement import agreed
+from scrubjay.distill.prose import sentences
 from scrubjay.importers.forms import answered
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
 
@@ -285,3 +287,73 @@ def test_a_limit_of_the_task_a_look_and_news_are_not_learned(text: str) -> None:
 @pytest.mark.parametrize("text", ["never change an existing migration", "don't push to main", "keep PRs small"])
 def test_an_order_that_holds_on_is_learned_though_it_forbids(text: str) -> None:
     assert [one.type for one in learned(turn(text))] == [PREFERENCE]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "Jonas moved the server from Hetzner to the university's vm, so deployment is now rsync + systemd there, "
+            "no docker any more."
+        ),
+        (
+            "But no last-write-wins: when two coordinators edit the same shift we keep both and the regional coordinator "
+            "decides."
+        ),
+        "Ola's team dropped the old endpoint, so we call v3 now, no retries any more.",
+        "But no polling: the client subscribes and we send diffs.",
+    ],
+)
+def test_what_is_done_without_from_now_on_is_a_decision_and_no_failure(text: str) -> None:
+    (found,) = learned(turn(text))
+
+    assert found.content.lower().removeprefix("but ") in text.lower()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The page is blank now, no images any more",
+        "The login is gone now, no sidebar any more",
+        "Now the page is not loading any more.",
+        "But no emails are sent: the queue is empty",
+        "but there are no logs: we see nothing",
+    ],
+)
+def test_what_somebody_misses_is_still_a_failure(text: str) -> None:
+    assert learned(turn(text)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("I have to ask mrs. Keller before I send it.", 1),
+        ("the contact is dr. Amsel, prof. Weiss signs", 1),
+        ("The answer is no. Use tabs.", 2),
+        ("The timeout is 300 ms. We never raise it.", 2),
+        ("Latency is in ms. Always.", 2),
+        ("ask ms. Keller first", 1),
+    ],
+)
+def test_a_title_in_lower_case_ends_no_sentence(text: str, cut: int) -> None:
+    assert len(list(sentences(text))) == cut
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+@pytest.mark.parametrize("project", ["proj_a", None])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Psst my wifi password is [REDACTED:password] in case you need it. It never changes.",
+        "We use the key [REDACTED:api-key] for staging, never the production key.",
+        "two rules we keep:\n- the staging key is [REDACTED:api-key], never another",
+    ],
+)
+def test_a_line_of_which_a_secret_was_taken_out_is_not_learned(text: str, project: str | None, role: Role) -> None:
+    assert learned(replace(turn(text, role=role), project=project)) == ()
+
+
+def test_what_stands_beside_such_a_line_is_learned() -> None:
+    text = "the token is [REDACTED:api-key]\nwe use uv, not poetry"
+
+    assert [one.content for one in learned(turn(text))] == ["We use uv, not poetry."]

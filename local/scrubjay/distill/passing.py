@@ -20,7 +20,8 @@ _ASKED = (
 )
 """What an order may open with before its verb."""
 
-_COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "now_not", "i_report")))
+_COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "i_report")))
+_MISSES = any_of(CUES["now_not"])
 _STATE = any_of(
     _LEAD + r"now (?:the|it|i|my|there|this|that|all|none|nothing)\b|\bagain(?:\W*$|[,;])|\bstill\b",
     _LEAD + r"(?:there|here|here's|when i)\b",
@@ -54,6 +55,15 @@ _ASKS_FOR = any_of(
     r"\bcan (?:you|we)\b(?! (?:\w+ )?(?:check|see|look|explain|tell|help))",
     r"\b(?:by default|always|never|in general|from now on|for (?:all|every)|as a rule|going forward|in the future)\b",
 )
+_DECIDES = any_of(
+    rf"\b(?:so|we|instead|moved|switched|replaced|dropped|decided|from now)\b.{{0,200}}[,;] (?:and |so |"
+    rf"hence )?no (?!(?:[\w'-]+ ){{0,1}}{OUTCOME}\b)[\w' -]{{2,40}} any ?more\W*$",
+    rf"^(?:but |and |so )?no (?!(?:[\w'-]+ ){{0,1}}{OUTCOME}\b)[\w' -]{{2,60}}: (?:.{{0,200}}\b)?we (?:always |"
+    rf"both |will |only |just )*"
+    r"(?:keep|use|take|store|ask|write|run|let|do|make|have|want|merge|show|send|read|check|decide|choose|stick|"
+    r"stay|go)\b",
+)
+"""What is done without from now on, said after what is done instead or before it: no failure, though it has a "no"."""
 _FOR_NOW = any_of(
     rf"(?:{_LEAD}|[,;] )(?:can|could|would|will) (?:you|we) (?:(?:please|also|maybe|quickly|just|now) )*(?:check|see|"
     r"look|explain|tell|help|try|find|test|verify|investigate|debug|undo|revert|redo|repeat|rerun|restart|read|"
@@ -130,7 +140,8 @@ _ASSERTS = any_of(
 def is_passing(low: str) -> bool:
     """Say whether a sentence of a person, in lower case, is over soon, or a finding of a review and not theirs."""
     return bool(_VERDICT.match(low) or _FOR_NOW.search(low)) or (
-        bool(_COMPLAINS.search(low) or _STATE.search(low)) and not _ASKS_FOR.search(low)
+        bool(_COMPLAINS.search(low) or _STATE.search(low) or (_MISSES.search(low) and not _DECIDES.search(low)))
+        and not _ASKS_FOR.search(low)
     )
 
 
@@ -139,7 +150,9 @@ def is_doubtful(low: str, least_words: int) -> bool:
 
     So is one of fewer than `least_words` words, and one without a verb that we know.
     """
-    return bool(_DOUBTFUL.search(low)) or not has_verb(low) or len(low.split()) < least_words
+    return (
+        bool(_DOUBTFUL.search(low) and not _DECIDES.search(low)) or not has_verb(low) or len(low.split()) < least_words
+    )
 
 
 def has_verb(low: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from scrubjay.distill.attributed import names_others
 from scrubjay.distill.lexicon import any_of
 from scrubjay.distill.prose import LIST_MARK, Blocks, Span
 from scrubjay.distill.shapes import PROMPT, LineKind, shape
@@ -324,7 +325,18 @@ def is_all_own(text: str) -> bool:
     """
     command = COMMAND.match(text)
     said = text[command.end() :] if command else text
-    return not share_pasted(said) and _ELSEWHERE.search(said) is None
+    return not share_pasted(said) and _ELSEWHERE.search(said) is None and not brings_others(said)
+
+
+def brings_others(text: str) -> bool:
+    """Say whether what reads as a person's own words names somebody else whose words it may hold.
+
+    What shows by its shape as brought along, or is cut off behind its lead-in, is told from what is said after it.
+
+    >>> brings_others("the docs tell us: never ask"), brings_others("From now on: never push")
+    (True, False)
+    """
+    return any(names_others(text[span.start : span.end]) for span in own_words(text))
 
 
 def share_pasted(text: str) -> float:

@@ -23,9 +23,10 @@ NOT_PROSE = re.compile(
 INDENTED_CODE = re.compile(r"(?: {4,}|\t)\S")
 ENDING = re.compile(r"[.!?…。！？]{1,9}[\"'”’)\]*_]{0,4}(?=\s|$)|[。！？]|\s?(?::\)|:D|;\))(?=\s|$)")
 ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Mt|Jr|Sr|vs|e\.g|i\.e|etc|cf|approx|No|Inc|Ltd|Co|Fig|ca|dept|est|"
-    r"[A-HJ-Z])|\b[A-Za-z]\.[A-Za-z])\.$"
+    r"(?:\b(?:Ms|Mt|No|Co|Fig|ca|dept|est|(?i:mr|mrs|dr|prof|st|jr|sr|vs|e\.g|i\.e|etc|cf|approx|inc|ltd)|"
+    r"[A-HJ-Z])|\b[A-Za-z]\.[A-Za-z]|(?<!\d)(?<!\d )(?<!\bin )\bms)\.$"
 )
+"""Of short words that are words too ("no.", "in ms.") only those that are written as a title or before a name."""
 RANGE = re.compile(r"(?s)(?:.?\d|\d )\s?(?:\.{2,3}|…) ?[+-]?\d")
 """From one number to another: "0.0 ... 10.0" ends no sentence."""
 

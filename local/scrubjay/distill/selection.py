@@ -25,7 +25,7 @@ from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.scope import EVERYWHERE, is_personal
 from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.standing import standing
-from scrubjay.distill.thought import SpeechContext, Thought
+from scrubjay.distill.thought import SpeechContext, Thought, was_redacted
 from scrubjay.distill.wording import dated, requested, sentence_case, validity, whole
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
@@ -112,9 +112,11 @@ def choices(
     last: Choice | None = None
     for n, (one, chance) in enumerate(zip(found, chances, strict=True)):
         made = _choice(text, one, chance, context, policy, thought=by_sentence.get(n))
-        if not made.thoughts and n in listed:
+        if was_redacted(text, one):
+            made = replace(made, thoughts=(), why="a secret was taken out of its line", as_said=False)
+        elif not made.thoughts and n in listed:
             made = _item(text, made, listed[n], context, policy)
-        elif last is not None:
+        elif last is not None and not was_redacted(text, last.sentence):
             joined = _joined(text, last, made, context, policy)
             if joined is not None:
                 last, made = joined

@@ -124,7 +124,7 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
             break
         seen += 1
         said = text[sentence.start : sentence.end]
-        if len(said) <= policy.max_sentence_chars:
+        if len(said) <= policy.max_sentence_chars and not was_redacted(text, sentence):
             thought = _Reader(text, before, last, context, policy).best_part(sentence.start, sentence.end)
             if thought is not None and thought.confidence >= policy.min_confidence:
                 kept.append(
@@ -136,6 +136,12 @@ def read(text: str, context: SpeechContext, policy: DistillPolicy) -> ParsedText
         last = sentence
         before = f"{before} {said[-CONTEXT_CHARS:]}"[-CONTEXT_CHARS:]
     return ParsedText(thoughts=tuple(kept), sentences=seen, cut_off=cut_off, below_confidence=weak)
+
+
+def was_redacted(text: str, one: Span) -> bool:
+    """Say whether a secret was taken out of a line that a sentence stands in: what is left of it tells nothing."""
+    stop = text.find("\n", one.end)
+    return text.find("[REDACTED:", text.rfind("\n", 0, one.start) + 1, len(text) if stop < 0 else stop) >= 0
 
 
 def _led(text: str, thought: Thought, lead: Span) -> Thought:

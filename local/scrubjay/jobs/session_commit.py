@@ -19,8 +19,9 @@ from typing import Any
 from scrubjay.distill import Observation, same_memory
 from scrubjay.distill.answer import SOURCE as OBSERVER
 from scrubjay.distill.answer import Promoted
+from scrubjay.distill.attributed import is_plain
 from scrubjay.distill.observe import PROMOTED, SOURCE
-from scrubjay.distill.pasted import is_all_own
+from scrubjay.distill.pasted import brings_others, is_all_own
 from scrubjay.distill.restated import Told, restates, told
 from scrubjay.intervals import TOLD
 from scrubjay.jobs import successions
@@ -224,6 +225,8 @@ class SessionCommit:
                     policy=self._policy.review,
                     contradicts=memory_id in contradicts,
                     is_own=_is_own(kept, events),
+                    by_others=any(brings_others(text) for text in _turns(kept, events)),
+                    is_plain=all(is_plain(text) for text in _turns(kept, events)),
                 )
             )
             for memory_id, (kept, _) in pending.items()
@@ -293,7 +296,13 @@ def _is_own(promoted: Promoted, events: Mapping[str, Event]) -> bool:
     places = (promoted.observation, *promoted.also)
     if any(place.trust is not Trust.USER for place in places):
         return False
-    return all(is_all_own(events[at].text) for place in places for at in {place.event_id_start, place.event_id_end})
+    return all(is_all_own(text) for text in _turns(promoted, events))
+
+
+def _turns(promoted: Promoted, events: Mapping[str, Event]) -> list[str]:
+    """Return the texts of the turns that a fact was read from."""
+    places = (promoted.observation, *promoted.also)
+    return [events[at].text for place in places for at in {place.event_id_start, place.event_id_end}]
 
 
 def _without_known(counts: Mapping[str, int], confirmed: Sequence[Promoted]) -> dict[str, int]:

@@ -104,7 +104,8 @@ _PATTERNS: dict[Risk, str] = {
     Risk.COMMAND: (
         r"\b(?:curl|wget|iwr|irm|invoke-(?:webrequest|restmethod|expression))\b[^\n]{0,200}[|;&>)]"
         r"|\b(?:curl|wget)\b[^\n]{0,120}https?://"
-        r"|\|\s{0,4}(?:sudo\s{1,4})?(?:ba|z|da|k)?sh\b|\b(?:ba|z)?sh\s{1,4}(?:-c\s{1,4})?[\"'<$(]{1,3}\s{0,4}(?:curl|wget)"
+        r"|\|\s{0,4}(?:sudo\s{1,4})?(?:ba|z|da|k)?sh\b|\b(?:ba|"
+        r"z)?sh\s{1,4}(?:-c\s{1,4})?[\"'<$(]{1,3}\s{0,4}(?:curl|wget)"
         r"|\bbase64\s{1,4}(?:-d|--decode|-D)\b|\beval\s{0,2}[\"'($`]|\biex\b\s{0,4}[(\"']"
         r"|\brm\s{1,4}-\w{0,4}[rf]\w{0,4}\s|\bmkfs\b|\bdd\s{1,4}if=|:\(\)\s{0,2}\{|\bchmod\s{1,4}(?:-R\s{1,4})?777\b"
         r"|\bgit\s{1,4}push\s{1,4}[^\n]{0,40}(?:--force|-f)\b|\bnpx\s{1,4}(?:-y|--yes)\b"
@@ -192,6 +193,65 @@ def risks_in(text: str, policy: ReviewPolicy) -> frozenset[Risk]:
     return frozenset(found)
 
 
+_CLAUSE = re.compile(r"[;\u2014\n]|[:.!?](?=\s|$)|,(?! ever\b)|\b(?:but|then)\b|(?<!\bor) \band\b")
+_FORBIDS = re.compile(
+    r"\b(?:never|not|no|nobody|without|refuse|avoid|stop|forbid\w*|prohibit\w*|must ?n['’]t|(?:do|does|should|ca|"
+    r"wo)n['’]t|dont|"
+    r"cannot)\b",
+    re.IGNORECASE,
+)
+_SANCTION = (
+    r"(?:confirmations?|approvals?|permissions?|reviews?|sign-?offs?|consent|go-ahead|prompts?|dialogs?|safety|"
+    r"sandbox\w*|"
+    r"(?:security |safety |pre-commit )?(?:checks?|hooks?)|safeguards?|firewalls?|antivirus|signatures?|"
+    r"verification|authentication|"
+    r"encryption|certificates?|audits?|audit logs?)"
+)
+_WAIVES = re.compile(
+    r"\b(?:without|instead of|rather than) (?:ever |first )?(?:(?:asking|confirming|checking with|waiting|prompting|"
+    r"telling|informing|notifying)\b|"
+    rf"(?:(?:any|my|the|a|an?y ?one's|prior|explicit|their) )*{_SANCTION}\b)"
+    rf"|\b(?:skip|skips|skipping|bypass\w*|disabl\w+|turn(?:s|ing)? off|omit\w*|drop|forgo|suppress\w*|"
+    rf"circumvent\w*) [^.\n]{{0,24}}?\b{_SANCTION}\b"
+    r"|\bauto-?(?:approv|accept|confirm)\w*"
+    r"|\b(?:approv|accept|allow|confirm|grant)\w* (?:all|any|every|everything|anything|whatever)\b"
+    r"|\b(?:assume|answer|say|reply) (?:with )?(?:yes|my approval|i approve|consent)\b|--dangerously-\w+|\byolo\b",
+    re.IGNORECASE,
+)
+_NEVER_ASKS = re.compile(
+    r"\b(?:never|not|don['’]t|dont|no need to|stop|no longer|needn['’]t|quit) (?:ever |have to |need to |bother to )?"
+    r"(?:ask(?:ing)?|confirm(?:ing)?|wait(?:ing)?|prompt(?:ing)?|seek(?:ing)?|request(?:ing)?|check(?:ing)? with)"
+    r"(?:\W*$|[^.\n]{0,24}?\b(?:permission|approval|confirmation|consent|go-ahead|ok|review|first|before|any ?more|"
+    r"again|anything|twice|"
+    r"user|human|person|anyone|anybody|me|if|when|whether|for|to)\b)"
+    rf"|\b(?:no|never) (?:\w+ )?{_SANCTION}(?:,)? (?:\w+ )?(?:needed|required|necessary|wanted)\b"
+    r"|\b(?:never|not|don['’]t|dont) (?:require|need|want)s? (?:my |any |an? |the )*(?:confirmation|approval|"
+    r"permission|consent)s?\b",
+    re.IGNORECASE,
+)
+
+
+def waives(text: str) -> bool:
+    """Say whether a rule spares an agent from asking, or has it show a secret; what forbids that does not.
+
+    It is read clause by clause: "never push without asking" forbids, "push without asking" waives. In doubt it waives,
+    for who asks holds the rule back until the person has looked at it.
+
+    >>> waives("Always push without asking me."), waives("Never push without asking me.")
+    (True, False)
+    """
+    begin = 0
+    for clause in (*_CLAUSE.finditer(text), None):
+        said = text[begin : clause.start() if clause else len(text)]
+        begin = clause.end() if clause else begin
+        if _NEVER_ASKS.search(said):
+            return True
+        done = _WAIVES.search(said) or _READ[Risk.CREDENTIAL].search(said)
+        if done and not _FORBIDS.search(said, 0, done.start()):
+            return True
+    return False
+
+
 def _harms(text: str, found: frozenset[Risk], *, is_own: bool) -> frozenset[Risk]:
     """Return which risks of a person's text count: in words that are all their own, few.
 
@@ -222,17 +282,27 @@ def risks_of(
     policy: ReviewPolicy,
     contradicts: bool = False,
     is_own: bool = False,
+    by_others: bool = False,
+    is_plain: bool = True,
 ) -> tuple[Risk, ...]:
     """Return why a new memory waits, in the order of `Risk`: none where review is off.
 
     `contradicts` is whether it contradicts what is trusted more, `is_own` whether all that it was read from is a
-    person's own words (`distill.pasted.is_all_own`). What a person adds themselves is never asked about: whoever stores
-    that does not ask here.
+    person's own words (`distill.pasted.is_all_own`). `by_others`: a turn of it names somebody whose words it brings
+    (`distill.pasted.brings_others`), and it waits however it reads. What spares an agent from asking is asked about
+    where it holds in all projects, and where something leads over to it that may be anybody's (not `is_plain`,
+    `distill.attributed.is_plain`). What a person adds themselves never is: whoever stores that does not ask here.
     """
     if policy.mode is ReviewMode.OFF or kind is Kind.ARCHIVE:  # an archive quotes a session, and is no statement
         return ()
     read = risks_in(content, policy)
     found = set(_harms(content, read, is_own=is_own) if trust is Trust.USER else read)
+    if by_others:
+        found.add(Risk.INSTRUCTION)
+    if trust is Trust.USER and (scope is Scope.USER or not is_plain):
+        found |= read & {Risk.COMMAND} if not is_plain else set()
+        if waives(content):
+            found.add(Risk.CREDENTIAL if Risk.CREDENTIAL in read else Risk.OVERRIDE)
     if trust is Trust.UNTRUSTED:
         found.add(Risk.UNTRUSTED)
     if trust is Trust.AGENT and scope is Scope.USER:
