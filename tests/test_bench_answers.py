@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -163,6 +164,7 @@ def test_a_reader_sees_what_an_agent_sees_and_nothing_of_the_answers(tmp_path: P
     opened = lines(folder / "opened.jsonl")
     assert opened
     assert all(one["id"] in packet and one["text"].startswith("<memory") for one in opened)
+    assert any(len(re.findall(r"\(e_\w{26}\)", one["text"])) > 2 for one in opened), "with the turns around it"
     assert not list(folder.glob("*key*"))
 
 
