@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +164,7 @@ def test_a_reader_sees_what_an_agent_sees_and_nothing_of_the_answers(tmp_path: P
     opened = lines(folder / "opened.jsonl")
     assert opened
     assert all(one["id"] in packet and one["text"].startswith("<memory") for one in opened)
+    assert any(len(re.findall(r"\(e_\w{26}\)", one["text"])) > 2 for one in opened), "with the turns around it"
     assert not list(folder.glob("*key*"))
 
 
@@ -201,6 +204,29 @@ def test_answers_become_a_sheet_and_marks_become_a_table(tmp_path: Path, capsys:
     ]
     again = ["packets", "--data", str(DEVMEM), "--out", str(tmp_path), "--name", "learned"]
     assert cli.main(["answers", *again]) == InvalidError.exit_code, "answers are never written over"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["xx", "", "[]", "null", '{"j1": 5}', '{"j1": ["a"]}', '{"j1": ["a", 1]}', '{"j1": ["a", "Q001", "x"]}', "\udcff"],
+)
+def test_a_sheets_key_that_is_broken_is_named(tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "a.key.jsonl", [asdict(asked())])
+    written(tmp_path / "marks.jsonl", [{"judged": "j1", "right": True, "strict": True}])
+    (tmp_path / "sheet.key.json").write_bytes(key.encode(errors="surrogateescape"))
+
+    assert cli.main(["answers", "score", str(tmp_path)]) == InvalidError.exit_code
+    assert "sheet.key.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["{}", '{"j1": ["b", "Q001"]}', '{"j1": ["a", "Q002"]}'])
+def test_a_sheets_key_of_other_questions_is_named(tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path / "a.key.jsonl", [asdict(asked())])
+    written(tmp_path / "marks.jsonl", [{"judged": "j1", "right": True, "strict": True}])
+    (tmp_path / "sheet.key.json").write_text(key)
+
+    assert cli.main(["answers", "score", str(tmp_path)]) == InvalidError.exit_code
+    assert "is of other questions" in capsys.readouterr().err
 
 
 def test_conversations_of_people_are_asked_too_and_a_wrong_persons_question_has_no_answer(tmp_path: Path) -> None:

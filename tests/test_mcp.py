@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx2
@@ -293,6 +293,59 @@ async def test_an_event_and_a_memory_are_read_with_what_was_said_around_them(
         assert all(text in memory for text in texts[1:])
         assert texts[0] not in memory
         assert "there is no passage" in await refused(client, "memory_get", ids=["e_01M84DG8N9QK6ED6NGVV3W35Q7"])
+
+
+async def told(service: Application, texts: Sequence[str]) -> tuple[str, ...]:
+    drafts = tuple(
+        EventDraft(agent="codex", session_id="s", type=EventType.USER_MESSAGE, text=text, ts=1_760_000_000_000 + n)
+        for n, text in enumerate(texts)
+    )
+    return (await service.call(PERSON, "ingest", api.IngestRequest(events=drafts))).ids
+
+
+TURNS = (
+    "good morning to all",
+    "readers were locked out " + "again and again " * 60,
+    "so what keeps the carts?",
+    "we decided to use SQLite WAL for the cart store",
+    "and the tests are green",
+    "see you next week",
+    "a cat walked by",
+)
+
+
+async def test_what_is_opened_stands_between_two_turns_to_each_side_that_are_shortened(
+    app: Starlette, service: Application
+) -> None:
+    ids = await told(service, TURNS)
+    await service.call(PERSON, "settle", api.SettleRequest())
+    learned = (await service.call(PERSON, "list", api.ListRequest())).entries[0].memory
+    async with over_http(app) as client:
+        event = await said(client, "memory_get", ids=[f"e_{ids[3]}"])
+        memory = await said(client, "memory_get", ids=[f"m_{learned.id}"])
+        alone = await said(client, "memory_get", ids=[f"e_{ids[3]}"], before=0)
+        full = await said(client, "memory_get", ids=[f"m_{learned.id}"], detail="full")
+
+    assert re.findall(r"\(e_(\w{26})\)", event) == [*ids[1:6]]
+    assert re.findall(r"\(e_(\w{26})\)", memory) == [ids[3], ids[1], ids[2], ids[4], ids[5]]
+    for text in (event, memory):
+        assert re.search(
+            r"^· user, 2025-10-09, codex: readers were locked out .{300,400} \[…\] \(e_", text, re.MULTILINE
+        )
+    assert f"> user, 2025-10-09, codex: {TURNS[3]} (e_{ids[3]})" in event
+    assert re.findall(r"\(e_(\w{26})\)", alone) == re.findall(r"\(e_(\w{26})\)", full) == [ids[3]]
+
+
+async def test_turns_around_take_no_room_from_what_was_asked_for(app: Starlette, service: Application) -> None:
+    ids = await told(service, [f"turn {n}: " + "zebras are striped " * 18 for n in range(30)])
+    opened = [ids[n] for n in (4, 14, 24)]
+    async with over_http(app) as client:
+        for max_tokens in (500, 900, 2_000, 3_000):
+            text = await said(client, "memory_get", ids=[f"e_{one}" for one in opened], max_tokens=max_tokens)
+            assert re.findall(r"^> .*\(e_(\w{26})\)$", text, re.MULTILINE) == opened
+            assert estimate_tokens(text) <= max_tokens
+            assert "cut to max_tokens" not in text
+        assert text.count("\n· ") == 12
 
 
 async def test_the_timeline_is_walked_down_to_what_was_said(app: Starlette, service: Application) -> None:

@@ -31,6 +31,7 @@ KEY = ".key.jsonl"
 """How the file of a configuration ends that has the right answers: beside its folder, for a reader sees the folder."""
 
 SHEET, WHOSE, MARKS = "sheet.jsonl", "sheet.key.json", "marks.jsonl"
+AGAIN = "scrubjay bench answers sheet FOLDER writes it; its lines are then to be marked again"
 SEED = 7
 PACKET = 15
 SESSIONS_COUNT, LOCOMO_COUNT = 40, 150
@@ -161,8 +162,14 @@ def _sheet(line: argparse.Namespace) -> int:
 def _score(line: argparse.Namespace) -> int:
     if not (line.out / WHOSE).exists():
         raise NotFoundError(f"{WHOSE} is not in the folder", hint="scrubjay bench answers sheet FOLDER writes it")
-    whose = {judged: (of[0], of[1]) for judged, of in json.loads((line.out / WHOSE).read_bytes()).items()}
-    rows = answers.rows(_configurations(line.out), whose, _lines(line.out / MARKS, Mark))
+    try:
+        whose = msgspec.json.decode((line.out / WHOSE).read_bytes(), type=dict[str, tuple[str, str]])
+    except msgspec.MsgspecError as error:
+        raise InvalidError(f"{line.out / WHOSE}: {error}", hint=AGAIN) from error
+    asked = _configurations(line.out)
+    if set(whose.values()) != {(name, one.qid) for name, questions in asked.items() for one in questions}:
+        raise InvalidError(f"{line.out / WHOSE} is of other questions than the configurations", hint=AGAIN)
+    rows = answers.rows(asked, whose, _lines(line.out / MARKS, Mark))
     print(table(rows))
     if line.json:
         _write(line.json, {"rows": rows})

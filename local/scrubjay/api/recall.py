@@ -8,6 +8,12 @@ from enum import StrEnum
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import MemoryType, Scope
 
+REVIEWS = {"waiting": "not reviewed yet", "disputed": "disputed", "rejected": "rejected"}
+"""What the state of a memory's review is called beside it; what was accepted needs no word."""
+
+WHOSE = {"import": "from a file", "agent": "an agent's words", "untrusted": "a tool's output, not verified"}
+"""What is said of a hit that is not the person's own words, by its trust."""
+
 
 class Mode(StrEnum):
     """How recall ranks: the hand-set hybrid, pure BM25, or cosine plus weighted token overlap with a topic filter."""

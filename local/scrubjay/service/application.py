@@ -239,7 +239,7 @@ class Application:
             counts=self.recall_counts,
             now=now,
         )
-        asking = Asking(lambda: self.policy, writer=self.writer, recall=recall, now=now)
+        asking = Asking(store, lambda: self.policy, writer=self.writer, recall=recall, now=now)
         self.surfacing = Surfacing(store, policy, recall=recall.recall, now=now)
         starts = Starts(store, policy, references=self._references, now=now)
         self._handing = Handing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scrubjay.writer.connection import CHECK_URL, Connection
-from scrubjay.writer.port import Prompt, Usage, UsageUnknownError, Written, counted
+from scrubjay.writer.port import Prompt, Usage, UsageUnknownError, Written, counted, named
 
 VERSION = "2023-06-01"
 """The version of the interface, sent with each request."""
@@ -59,7 +59,7 @@ class AnthropicWriter:
             text="".join(parts),
             input_tokens=read,
             output_tokens=wrote,
-            model=model[:200] if isinstance(model, str) and model else self._model,
+            model=named(model, self._model),
             estimated=read_estimated or wrote_estimated,
             cut_short=answer.get("stop_reason") == "max_tokens",
         )

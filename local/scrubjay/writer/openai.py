@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scrubjay.writer.connection import CHECK_URL, Connection
-from scrubjay.writer.port import Prompt, Usage, UsageUnknownError, Written, counted
+from scrubjay.writer.port import Prompt, Usage, UsageUnknownError, Written, counted, named
 
 MOST_TOKENS_OF_OPENAI = "max_completion_tokens"
 """What OpenAI's own servers call the bound of an answer; their newer models refuse `max_tokens`, the others' word."""
@@ -56,7 +56,7 @@ class OpenAiWriter:
             text=text,
             input_tokens=read,
             output_tokens=wrote,
-            model=model[:200] if isinstance(model, str) and model else self._model,
+            model=named(model, self._model),
             estimated=read_estimated or wrote_estimated,
             cut_short=choice.get("finish_reason") == "length",
         )

@@ -90,6 +90,20 @@ MOST_COUNTED = 1_000_000_000_000
 """A number of tokens above this is a fault of who reports it."""
 
 
+NAME_CHARS = 200
+"""Of what a server calls its model: no name of one is as long."""
+
+
+def named(reported: object, asked_for: str) -> str:
+    r"""Return what a server calls its model, on one line; where it does not say, what was asked for.
+
+    >>> named("small\n1", "small"), named(None, "small")
+    ('small 1', 'small')
+    """
+    name = " ".join(reported.split()) if isinstance(reported, str) else ""
+    return name[:NAME_CHARS] or asked_for
+
+
 def counted(reported: object, most: int) -> tuple[int, bool]:
     """Return the tokens that a Writer reports, or where that is no sensible number `most`, and whether it is that."""
     if isinstance(reported, bool) or not isinstance(reported, int) or not 0 < reported <= MOST_COUNTED:

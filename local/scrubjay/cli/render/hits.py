@@ -17,6 +17,7 @@ from scrubjay.api import (
     Quote,
     RecallResponse,
 )
+from scrubjay.api.recall import REVIEWS, WHOSE
 from scrubjay.cli import times
 from scrubjay.cli.render.layout import dim, spaced
 from scrubjay.cli.render.words import clean, counted, one_line, short
@@ -33,12 +34,6 @@ SHOWN = 10
 
 FULL = 3
 """Hits that are shown with all that is known of them; each of the others has two lines of a terminal."""
-
-REVIEWS = {"waiting": "not reviewed yet", "disputed": "disputed", "rejected": "rejected"}
-"""What the state of a memory's review is called beside it; what was accepted needs no word."""
-
-WHOSE = {"import": "from a file", "agent": "an agent's words", "untrusted": "a tool's output, not verified"}
-"""What is said of a hit that is not the person's own words, by its trust."""
 
 MODES = {"hybrid": "", "lexical": "by words alone", "keyword": "mode keyword", "weighted": "mode weighted"}
 """What is said of how an answer was found; nothing of the usual way."""
@@ -238,7 +233,7 @@ def answered(answer: AskResponse) -> RenderableType:
 def asked(answer: AskResponse) -> str:
     """Return what is to be said about an answer of the Writer, beside it."""
     parts = [
-        f"{answer.model} read {counted(answer.found, 'hit')}",
+        f"{one_line(answer.model, 60)} read {counted(answer.found, 'hit')}",
         f"{counted(answer.input_tokens + answer.output_tokens, 'token')} in {counted(answer.calls, 'call')}",
         f"{counted(answer.dropped, 'line')} without a citation not shown" if answer.dropped else "",
     ]

@@ -21,9 +21,9 @@ from scrubjay.api import (
     SupersedeResponse,
     WhyResponse,
 )
+from scrubjay.api.recall import REVIEWS
 from scrubjay.cli import times
 from scrubjay.cli.render.history import did, written_by
-from scrubjay.cli.render.hits import REVIEWS
 from scrubjay.cli.render.layout import dim, pairs, table_of
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay.intervals import said_at

@@ -122,6 +122,11 @@ class Page:
         return False
 
     @property
+    def room(self) -> int:
+        """The tokens that are left."""
+        return self._max_tokens - self._spent
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing has been added."""
         return not self._lines

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from scrubjay import api, redaction
 from scrubjay.policy import DEFAULT
@@ -16,7 +17,8 @@ from scrubjay.transports.mcp.answers import Page, bare
 from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
-from scrubjay_shared.records import Scope
+from scrubjay_shared.records import Event, Scope
+from scrubjay_shared.text import estimate_tokens
 
 ALSO = DEFAULT.limits.also
 """How many other phrasings a search takes."""
@@ -44,6 +46,12 @@ PLACES = 3
 
 MOST_AROUND = 10
 """The most events to each side of a source: what the operation allows."""
+
+NEAR = 2
+"""Turns to each side of what is opened, where nobody says how many: a turn alone seldom says what it was said for."""
+
+NEAR_CHARS = 400
+"""Of each of these: a paragraph. Its id opens the whole."""
 
 FIRST_LETTER = "grip:{}:0-1"
 """The passage that stands for a whole event: its first letter."""
@@ -153,10 +161,17 @@ class Get(Arguments, frozen=True):
     """Arguments of memory_get."""
 
     ids: Annotated[list[str], Meta(description="m_…, e_…, grip:… or names")]
-    before: Annotated[int, Meta(ge=0, le=MOST_AROUND, description="events around the source")] = 0
-    after: Annotated[int, Meta(ge=0, le=MOST_AROUND)] = 0
+    before: Annotated[int, Meta(ge=0, le=MOST_AROUND, description="whole events around")] | UnsetType = UNSET
+    after: Annotated[int, Meta(ge=0, le=MOST_AROUND)] | UnsetType = UNSET
     detail: Literal["brief", "full"] = "brief"
     max_tokens: Tokens = ANSWER_TOKENS
+
+    @property
+    def around(self) -> tuple[int, int] | None:
+        """How many events before and after are asked for; None where nobody says: then as many as there is room for."""
+        if self.before is UNSET and self.after is UNSET:
+            return None
+        return self.before or 0, self.after or 0
 
 
 async def get(context: ToolContext, asked: Get) -> Answer:
@@ -165,9 +180,11 @@ async def get(context: ToolContext, asked: Get) -> Answer:
         raise InvalidError("memory_get needs ids", hint="memory_search gives them")
     page = Page(asked.max_tokens)
     missing = 0
-    for ref in asked.ids:
+    share = asked.max_tokens // len(asked.ids)
+    for place, ref in enumerate(asked.ids, start=1):
         try:
-            is_whole = await _read(context, ref.strip(), asked, page)
+            kept = NEXT_TOKENS + share * (len(asked.ids) - place)  # for the ids that follow
+            is_whole = await _read(context, ref.strip(), asked, page, kept)
         except ScrubjayError as error:
             if len(asked.ids) == 1:
                 raise
@@ -180,38 +197,78 @@ async def get(context: ToolContext, asked: Get) -> Answer:
     return Answer(text=page.text(), failed=missing == len(asked.ids))
 
 
-async def _read(context: ToolContext, ref: str, asked: Get, page: Page) -> bool:
+async def _read(context: ToolContext, ref: str, asked: Get, page: Page, kept: int) -> bool:
     """Add what an id means. Say whether all of it fitted. Raises NotFoundError."""
     if ref.startswith(answers.EVENT_ID):
-        return await _around(context, FIRST_LETTER.format(bare(ref)), asked, page, quoted=False)
+        return await _around(context, FIRST_LETTER.format(bare(ref)), asked, page, kept)
     if ref.startswith("grip:"):
-        return await _around(context, ref, asked, page, quoted=True)
+        return await _around(context, ref, asked, page, kept, is_quoted=True)
     found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
-    for piece in answers.memory(found, context.utc_offset, full=asked.detail == "full"):
+    is_full = asked.detail == "full"
+    for piece in answers.memory(found, context.utc_offset, full=is_full):
         if not page.add_cut(piece, reserve=NEXT_TOKENS):
             return False
-    if found.sources and (asked.before or asked.after):
-        return await _around(context, found.sources[0].grip.id, asked, page, quoted=False)
-    return True
+    if not found.sources or asked.around == (0, 0) or (asked.around is None and is_full):
+        return True
+    source = found.sources[0]
+    try:
+        return await _around(context, source.grip.id, asked, page, kept, told=source.grip.excerpt)
+    except NotFoundError:
+        if asked.around is not None:
+            raise
+        return True
 
 
-async def _around(context: ToolContext, grip: str, asked: Get, page: Page, *, quoted: bool) -> bool:
-    """Add the events of a passage with those around it; `quoted`: the passage first.
+async def _around(
+    context: ToolContext, grip: str, asked: Get, page: Page, kept: int, *, is_quoted: bool = False, told: str = ""
+) -> bool:
+    """Add the events of a passage with those around it; `is_quoted`: the passage first; `told`: it was, with a memory.
 
-    Says whether all of it fitted. Raises NotFoundError.
+    Where nobody says how many are around, they are shortened, and those are added that leave `kept` tokens, the nearest
+    first. Says whether all of it fitted. Raises NotFoundError.
     """
-    request = api.GripRequest(id=grip, before=asked.before, after=asked.after)
-    found: api.GripResponse = await context.operation("grip", request)
-    if found.segment and not page.add(f"in {found.segment}", reserve=NEXT_TOKENS):
+    before, after = asked.around or (NEAR, NEAR)
+    found: api.GripResponse = await context.operation("grip", api.GripRequest(id=grip, before=before, after=after))
+    if (
+        found.segment
+        and (asked.around is not None or not told)
+        and not page.add(f"in {found.segment}", reserve=NEXT_TOKENS)
+    ):
         return False
-    if quoted and not page.add_cut(f"“{found.excerpt}”", reserve=NEXT_TOKENS):
+    if is_quoted and not page.add_cut(f"“{found.excerpt}”", reserve=NEXT_TOKENS):
         return False
-    for event in found.events:
-        mark = ">" if event.id == found.event_id_start else "·"
-        said = f"{mark} {event.speaker}, {answers.day(event.ts, event.utc_offset)}, {event.agent}"
-        if not page.add_cut(f"{said}: {event.text} (e_{event.id})", reserve=NEXT_TOKENS):
+    shown = found.events if asked.around is not None else _near(found, page.room - kept, told)
+    for event in shown:
+        if not page.add_cut(_event(event, is_source=event.id == found.event_id_start), reserve=NEXT_TOKENS):
             return False
     return True
+
+
+def _near(found: api.GripResponse, room: int, told: str) -> list[Event]:
+    """Return the events of a passage, and of those around it as many as fit, shortened, the nearest first.
+
+    An event whose words were `told` is left out, and with a memory the passage itself where it does not fit.
+    """
+    at = {event.id: place for place, event in enumerate(found.events)}
+    first, last = at.get(found.event_id_start, 0), at.get(found.event_id_end, 0)
+    shown: dict[int, Event] = {}
+    for place, event in sorted(enumerate(found.events), key=lambda one: max(first - one[0], one[0] - last, 0)):
+        is_source = first <= place <= last
+        if is_source and event.text.strip() == told.strip():
+            continue
+        is_cut = not is_source and len(event.text) > NEAR_CHARS
+        near = replace(event, text=event.text[:NEAR_CHARS].rstrip() + answers.CUT) if is_cut else event
+        room -= estimate_tokens(redaction.defused(_event(near, is_source=is_source))) + 1
+        if room < 0 and (told or not is_source):
+            break
+        shown[place] = near
+    return [event for _, event in sorted(shown.items())]
+
+
+def _event(event: Event, *, is_source: bool) -> str:
+    """Return one event: who said it, when, its words and its id."""
+    said = f"{'>' if is_source else '·'} {event.speaker}, {answers.day(event.ts, event.utc_offset)}, {event.agent}"
+    return f"{said}: {event.text} ({answers.EVENT_ID}{event.id})"
 
 
 class Status(Arguments, frozen=True):
