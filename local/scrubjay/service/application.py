@@ -211,7 +211,7 @@ class Application:
 
     def _compose(self, named: ModelSettings, folders: TrustedFolders) -> None:
         store, policy, now = self.store, self.policy, self._now
-        self._references = References(store, lambda: self._maintainer.index)
+        self._references = References(store, lambda: self._maintainer.index, folders.of_projects)
         self.project_names = ProjectNames(self._references.is_known, folders)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._memories = Memories(
