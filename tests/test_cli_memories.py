@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_shell import Shell
+from cli_shell import EVENTS, Shell
 from scrubjay_shared import errors
 
 
@@ -472,3 +472,72 @@ def test_two_folders_of_one_name_are_both_suggested(shell: Shell, without_remote
     assert str(without_remote) in told
     assert str(other) in told
     assert "did you mean" in close
+
+
+@pytest.mark.parametrize("form", ["{id}", "[{id}]", "{end}", "[{end}]", "{beginning}", "[{beginning}]"])
+@pytest.mark.parametrize(
+    "command",
+    [["get"], ["why"], ["trace"], ["update", "--salience", "0.9"], ["feedback", "--helped"], ["forget"]],
+    ids=" ".join,
+)
+def test_a_memory_is_named_as_agents_are_shown_it(shell: Shell, command: list[str], form: str) -> None:
+    id_ = shell.json("add", "The barn door is green")["memory"]["id"]
+    ref = form.format(id=id_, end=id_[-6:], beginning=id_[:12])
+
+    code, out, err = shell.run("--json", command[0], ref, *command[1:])
+
+    assert code == 0, err
+    assert id_ in out
+
+
+def test_a_name_in_brackets_is_found_before_what_stands_in_them(shell: Shell) -> None:
+    shell.json("add", "The barn door is green", "--name", "door")
+    named = shell.json("add", "The gate is blue", "--name", "[door]")["memory"]["id"]
+
+    assert shell.json("get", "[door]")["memory"]["id"] == named
+
+
+def test_an_event_is_named_in_brackets_too(shell: Shell) -> None:
+    shell.run("ingest", "-", stdin=EVENTS)
+    id_ = shell.json("events")["events"][0]["id"]
+
+    assert shell.json("forget", f"[{id_}]")["events"] == [id_]
+
+
+def test_nothing_that_waits_is_said_to_be_so(shell: Shell) -> None:
+    assert shell.run("--text", "review", "accept", "all")[1] == "nothing waits for review\n"
+
+
+def test_no_undo_is_offered_of_what_was_forgotten(shell: Shell) -> None:
+    id_ = shell.json("add", "The barn door is green")["memory"]["id"]
+    both = shell.run("--text", "history")[1].splitlines()[-1]
+    shell.json("forget", id_)
+    last = shell.run("--text", "history", "--kind", "forget")[1].splitlines()
+    mixed = shell.run("--text", "history")[1].splitlines()[-1]
+    [cause] = shell.json("history", "--kind", "forget")["causes"]
+    undone = shell.run("--text", "undo", cause["id"])[1]
+
+    assert "undo CAUSE takes it back" in both
+    assert "forgotten" not in both
+    assert "undo" not in last[-1]
+    assert mixed.endswith("undo CAUSE takes it back; what was forgotten stays so")
+    assert "1 forgotten thing stays forgotten" in undone
+
+
+def test_a_session_is_forgotten_by_the_beginning_of_its_id(shell: Shell) -> None:
+    for session in ("9ee25ee8-77aa", "9ee25ee9-0000"):
+        talk = {"agent": "a", "session_id": session, "type": "user_message", "text": f"in {session}"}
+        shell.run("ingest", "-", stdin=json.dumps(talk).encode())
+
+    code, error = shell.error("forget", "--session", "9ee25e", "--yes")
+    assert (code, "scrubjay sessions" in error["hint"]) == (errors.ConflictError.exit_code, True)
+    assert "scrubjay sessions" in shell.error("forget", "--session", "7777777", "--yes")[1]["hint"]
+    assert shell.json("forget", "--session", "9ee25ee8", "--yes")["of"] == "9ee25ee8-77aa"
+    assert [session["id"] for session in shell.json("sessions")["sessions"]] == ["9ee25ee9-0000"]
+
+
+def test_help_of_list_says_in_which_order(shell: Shell) -> None:
+    _, out, _ = shell.run("list", "--help")
+
+    assert "what agents are handed first" in " ".join(out.split())
+    assert "in JSON the newest first" in " ".join(out.split())

@@ -17,6 +17,7 @@ from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import Scope
+from scrubjay_shared.text import unbracketed
 
 ALSO = DEFAULT.limits.also
 """How many other phrasings a search takes."""
@@ -182,10 +183,11 @@ async def get(context: ToolContext, asked: Get) -> Answer:
 
 async def _read(context: ToolContext, ref: str, asked: Get, page: Page) -> bool:
     """Add what an id means. Say whether all of it fitted. Raises NotFoundError."""
-    if ref.startswith(answers.EVENT_ID):
+    inner = unbracketed(ref)
+    if inner.startswith(answers.EVENT_ID):
         return await _around(context, FIRST_LETTER.format(bare(ref)), asked, page, quoted=False)
-    if ref.startswith("grip:"):
-        return await _around(context, ref, asked, page, quoted=True)
+    if inner.startswith("grip:"):
+        return await _around(context, inner, asked, page, quoted=True)
     found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
     for piece in answers.memory(found, context.utc_offset, full=asked.detail == "full"):
         if not page.add_cut(piece, reserve=NEXT_TOKENS):
