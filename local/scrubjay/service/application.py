@@ -304,6 +304,7 @@ class Application:
         )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
+        self.notes.append(conflicts.notes)
         about_trust = trusting.handlers(
             store, policy, references=self._references, supersede=conflicts.supersede, surfacing=self.surfacing.stats
         )
