@@ -40,7 +40,7 @@ def sessions(found: Sequence[Session], labels: Mapping[str, str] = MappingProxyT
         table.add_row(
             Text(one_line(session.id, 40)),
             times.moment(session.start),
-            times.moment(session.end) if session.end is not None else "open",
+            times.moment(session.end) if session.end is not None else "now",
             Text(one_line(session.agent, 20)),
             Text(one_line(labels.get(session.project or "", session.project or ""), 40)),
             f"{session.events:,}",
