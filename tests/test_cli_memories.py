@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from cli_shell import Shell
+from cli_shell import EVENTS, Shell
 from scrubjay_shared import errors
 
 
@@ -308,3 +309,235 @@ def test_a_list_shows_a_person_first_what_agents_are_handed_and_a_program_the_ne
     assert newest == ["Lunch was late", "Ines, potter", "I prefer short answers", "The barn door is green"]
     of_today = shell.run("list", "--text", "--since", "yesterday")[1]
     assert of_today.index("Lunch") < of_today.index("Ines, potter")
+
+
+KILN = "git.example/ines/kiln"
+
+
+@pytest.fixture
+def said_elsewhere(shell: Shell, repository: Path) -> Path:
+    """A rule of the repository that commands run in, and talk in another project, later."""
+    shell.json("add", "Deploys of this repo need two approvals", "--layer", "surfaced")
+    talk = {"agent": "a", "session_id": "s", "type": "user_message", "text": "The barn door sticks", "project": "barn"}
+    shell.run("ingest", "-", stdin=json.dumps(talk).encode())
+    return repository
+
+
+@pytest.mark.usefixtures("said_elsewhere")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["brief"],
+        ["context"],
+        ["context", "--handed"],
+        ["context", "--prompt", "how do we deploy?"],
+        ["active"],
+        ["active", "list"],
+        ["learn", "--dry-run", "We always deploy with two approvals"],
+    ],
+    ids=" ".join,
+)
+def test_inside_a_repository_commands_act_for_its_project_as_add_does(shell: Shell, words: list[str]) -> None:
+    answer = shell.json(*words)
+    _, _, told = shell.run("--text", *words)
+
+    assert answer["project"] == KILN
+    assert KILN in told
+    assert "where something was said last" not in told
+    assert "--project names another" in told
+
+
+@pytest.mark.parametrize(
+    "words", [["brief"], ["context"], ["active"], ["learn", "--dry-run", "We use uv"]], ids=" ".join
+)
+def test_a_project_that_is_named_wins_over_the_folder(
+    shell: Shell, said_elsewhere: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    named = shell.json(*words, "--project", "barn")
+    _, _, told = shell.run("--text", *words, "--project", "barn")
+    monkeypatch.chdir(said_elsewhere.parent)
+    outside = shell.json(*words)
+
+    assert named["project"] == "barn"
+    assert "--project names another" not in told
+    assert outside["project"] != KILN
+
+
+@pytest.mark.usefixtures("said_elsewhere")
+def test_what_an_agent_is_handed_in_a_repository_is_shown_in_it(shell: Shell) -> None:
+    assert "two approvals" in shell.run("--text", "context", "--handed")[1]
+    assert "two approvals" in shell.run("--text", "brief")[1]
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_repository_of_which_nothing_is_known_is_said_to_be_so(shell: Shell) -> None:
+    assert f"nothing here belongs to project {KILN}" in shell.run("--text", "context", "--handed")[2]
+
+
+@pytest.mark.usefixtures("said_elsewhere")
+def test_what_is_learned_inside_a_repository_is_its_projects(shell: Shell) -> None:
+    [learned, *_] = shell.json("learn", "We decided to fire the kiln at cone six")["learned"]
+
+    assert learned["memory"]["resource_id"] == KILN
+
+
+def test_a_named_session_has_a_project_of_its_own(shell: Shell, said_elsewhere: Path) -> None:
+    assert said_elsewhere.exists()
+    assert shell.json("context", "--session", "s")["project"] is None
+
+
+LEDGERLINE = "git:cba4163749ac09b8"
+
+
+@pytest.fixture
+def without_remote(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository that only its first commit names, with something said in it; commands run outside of it."""
+    top = shell.home.parent / "work" / "ledgerline"
+    (top / ".git" / "logs").mkdir(parents=True)
+    (top / ".git" / "config").write_text("[core]\n\tbare = false\n")
+    (top / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    commit = LEDGERLINE.removeprefix("git:") + "0" * 24
+    (top / ".git" / "logs" / "HEAD").write_text(
+        f"{'0' * 40} {commit} Ines <i@x> 1764000000 +0000\tcommit (initial): x\n"
+    )
+    talk = {"agent": "a", "session_id": "s", "type": "user_message", "text": "The ledger is done", "project": str(top)}
+    shell.run("ingest", "-", stdin=json.dumps(talk).encode())
+    monkeypatch.chdir(top)
+    shell.json("add", "Amounts are kept in cents", "--name", "cents", "--layer", "surfaced")
+    monkeypatch.chdir(top.parent)
+    return top
+
+
+@pytest.mark.usefixtures("without_remote")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["add", "--project", "ledgerline", "Totals are kept in cents"],
+        ["get", "cents"],
+        ["why", "cents"],
+        ["sessions"],
+        ["agents"],
+        ["brief"],
+        ["active"],
+    ],
+    ids=" ".join,
+)
+def test_a_project_without_a_remote_is_shown_with_the_name_of_its_folder(shell: Shell, words: list[str]) -> None:
+    _, out, err = shell.run("--text", *words)
+
+    assert f"ledgerline ({LEDGERLINE})" in out + err
+    assert "ledgerline (" not in shell.run("--json", *words)[1]
+
+
+def test_the_folder_that_commands_run_in_is_named_too(
+    shell: Shell, without_remote: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(without_remote)
+
+    assert f"of the project ledgerline ({LEDGERLINE}), whose folder you are in" in shell.run("--text", "context")[2]
+
+
+@pytest.mark.usefixtures("without_remote")
+@pytest.mark.parametrize("name", ["ledgerline", "Ledgerline", "ledgerline/"])
+def test_a_project_is_named_by_what_its_folder_is_called(shell: Shell, name: str) -> None:
+    [entry] = shell.json("list", "--project", name)["entries"]
+
+    assert entry["memory"]["resource_id"] == LEDGERLINE
+    assert shell.json("add", "--project", name, "A total is in cents")["memory"]["resource_id"] == LEDGERLINE
+
+
+def test_a_project_of_the_very_name_is_meant_before_a_folder(shell: Shell, without_remote: Path) -> None:
+    shell.json(
+        "ingest",
+        "-",
+        stdin=json.dumps(
+            {"agent": "a", "session_id": "t", "type": "user_message", "text": "x", "project": without_remote.name}
+        ).encode(),
+    )
+
+    assert shell.json("brief", "--project", without_remote.name)["project"] == without_remote.name
+
+
+def test_two_folders_of_one_name_are_both_suggested(shell: Shell, without_remote: Path) -> None:
+    other = shell.home.parent / "old" / without_remote.name
+    shutil.copytree(without_remote, other)
+    log = other / ".git" / "logs" / "HEAD"
+    log.write_text(log.read_text().replace("cba4", "0ddb"))
+    shell.json("add", "--project", str(other), "Amounts were kept in euros")
+
+    _, _, told = shell.run("--text", "list", "--project", "ledgerline")
+    _, _, close = shell.run("--text", "list", "--project", "legerline")
+
+    assert "did you mean" in told
+    assert str(without_remote) in told
+    assert str(other) in told
+    assert "did you mean" in close
+
+
+@pytest.mark.parametrize("form", ["{id}", "[{id}]", "{end}", "[{end}]", "{beginning}", "[{beginning}]"])
+@pytest.mark.parametrize(
+    "command",
+    [["get"], ["why"], ["trace"], ["update", "--salience", "0.9"], ["feedback", "--helped"], ["forget"]],
+    ids=" ".join,
+)
+def test_a_memory_is_named_as_agents_are_shown_it(shell: Shell, command: list[str], form: str) -> None:
+    id_ = shell.json("add", "The barn door is green")["memory"]["id"]
+    ref = form.format(id=id_, end=id_[-6:], beginning=id_[:12])
+
+    code, out, err = shell.run("--json", command[0], ref, *command[1:])
+
+    assert code == 0, err
+    assert id_ in out
+
+
+def test_a_name_in_brackets_is_found_before_what_stands_in_them(shell: Shell) -> None:
+    shell.json("add", "The barn door is green", "--name", "door")
+    named = shell.json("add", "The gate is blue", "--name", "[door]")["memory"]["id"]
+
+    assert shell.json("get", "[door]")["memory"]["id"] == named
+
+
+def test_an_event_is_named_in_brackets_too(shell: Shell) -> None:
+    shell.run("ingest", "-", stdin=EVENTS)
+    id_ = shell.json("events")["events"][0]["id"]
+
+    assert shell.json("forget", f"[{id_}]")["events"] == [id_]
+
+
+def test_nothing_that_waits_is_said_to_be_so(shell: Shell) -> None:
+    assert shell.run("--text", "review", "accept", "all")[1] == "nothing waits for review\n"
+
+
+def test_no_undo_is_offered_of_what_was_forgotten(shell: Shell) -> None:
+    id_ = shell.json("add", "The barn door is green")["memory"]["id"]
+    both = shell.run("--text", "history")[1].splitlines()[-1]
+    shell.json("forget", id_)
+    last = shell.run("--text", "history", "--kind", "forget")[1].splitlines()
+    mixed = shell.run("--text", "history")[1].splitlines()[-1]
+    [cause] = shell.json("history", "--kind", "forget")["causes"]
+    undone = shell.run("--text", "undo", cause["id"])[1]
+
+    assert "undo CAUSE takes it back" in both
+    assert "forgotten" not in both
+    assert "undo" not in last[-1]
+    assert mixed.endswith("undo CAUSE takes it back; what was forgotten stays so")
+    assert "1 forgotten thing stays forgotten" in undone
+
+
+def test_a_session_is_forgotten_by_the_beginning_of_its_id(shell: Shell) -> None:
+    for session in ("9ee25ee8-77aa", "9ee25ee9-0000"):
+        talk = {"agent": "a", "session_id": session, "type": "user_message", "text": f"in {session}"}
+        shell.run("ingest", "-", stdin=json.dumps(talk).encode())
+
+    code, error = shell.error("forget", "--session", "9ee25e", "--yes")
+    assert (code, "scrubjay sessions" in error["hint"]) == (errors.ConflictError.exit_code, True)
+    assert "scrubjay sessions" in shell.error("forget", "--session", "7777777", "--yes")[1]["hint"]
+    assert shell.json("forget", "--session", "9ee25ee8", "--yes")["of"] == "9ee25ee8-77aa"
+    assert [session["id"] for session in shell.json("sessions")["sessions"]] == ["9ee25ee9-0000"]
+
+
+def test_help_of_list_says_in_which_order(shell: Shell) -> None:
+    _, out, _ = shell.run("list", "--help")
+
+    assert "what agents are handed first" in " ".join(out.split())
+    assert "in JSON the newest first" in " ".join(out.split())

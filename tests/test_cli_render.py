@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,10 @@ from rich.console import Console
 
 from cli_shell import Shell
 from scrubjay import api
-from scrubjay.cli.render import hits, state, words
+from scrubjay.cli.render import events, hits, state, words
 from scrubjay.cli.render.layout import table_of
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.records import Session
 
 
 @given(st.text())
@@ -267,3 +269,30 @@ def test_a_mark_stands_beside_what_it_marks_in_a_narrow_window() -> None:
     console.print(table)
 
     assert console.file.getvalue().splitlines()[0].strip() == "● bge-small-en-v1.5"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("width", [34, 40, 47, 60, 120])
+def test_no_date_is_cut_in_two_in_a_narrow_window(width: int) -> None:
+    long = hit(text="We chose PostgreSQL for the bookings. " * 9, name="the database of the bookings")
+    answer = api.RecallResponse(hits=(long,) * 5, mode="hybrid", tokens=9, elapsed_ms=1.0)
+    sessions = [
+        Session(
+            id=f"9ee25ee8-77aa-{n}",
+            agent="claude-code",
+            project=None,
+            start=Millis(1_764_000_000_000),
+            end=None,
+            events=3,
+            title="A title",
+        )
+        for n in range(2)
+    ]
+    console = Console(width=width, record=True, file=open(os.devnull, "w", encoding="utf-8"), color_system=None)  # noqa: PTH123, SIM115
+    with console.file:
+        console.print(hits.recall(answer))
+        console.print(events.sessions(sessions))
+        lines = console.export_text().splitlines()
+
+    assert all("Nov 2025" in line for line in lines if re.search(r"\bNov\b|\b2025\b", line) and "↳" not in line)
+    assert all(len(line.rstrip()) <= width for line in lines)
+    assert any("now" in line for line in lines)

@@ -290,6 +290,9 @@ async def test_an_event_and_a_memory_are_read_with_what_was_said_around_them(
         assert f"> user, 2025-10-09, codex: {texts[1]} (e_{ids[1]})" in event
         assert texts[2] not in event
         memory = await said(client, "memory_get", ids=[f"m_{learned.id}"], after=2)
+        for ref in (f"[{learned.id[-6:]}]", f"[m_{learned.id}]", f" [{learned.id}] "):  # as a start shows it
+            assert learned.content in await said(client, "memory_get", ids=[ref])
+        assert f"e_{ids[1]}" in await said(client, "memory_get", ids=[f"[e_{ids[1]}]"])
         assert all(text in memory for text in texts[1:])
         assert texts[0] not in memory
         assert "there is no passage" in await refused(client, "memory_get", ids=["e_01M84DG8N9QK6ED6NGVV3W35Q7"])

@@ -52,7 +52,10 @@ NEEDED: dict[tuple[str, str], str] = {
     ("events", "event USING INDEX event_ts"): PAGE,
     **{(name, table): ANY for name in ("layers", "route") for table in ("event", "memory")},
     **{(name, "grip USING INDEX grip_long"): ANY for name in ("hook", "ingest", "learn")},
-    **{(name, "memory USING INDEX memory_doubt"): FEW for name in ("conflicts", "recall", "route", "context", "brief")},
+    **{
+        (name, "memory USING INDEX memory_doubt"): FEW
+        for name in ("conflicts", "status", "recall", "route", "context", "brief")
+    },
     **{(name, "memory USING INDEX memory_review"): FEW for name in ("review", "import")},
     **{(name, "memory USING COVERING INDEX memory_review"): FEW for name in ("review", "audit")},
     **{

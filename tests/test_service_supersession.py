@@ -353,3 +353,15 @@ async def test_yesterday_in_a_question_as_of_a_time_is_the_day_before_it(service
 async def test_an_as_of_that_is_no_time_is_refused(service: Application) -> None:
     with pytest.raises(InvalidError, match="as_of"):
         await recalled(service, "anything", as_of=-(10**18))
+
+
+async def test_the_status_says_how_much_waits_for_the_person_to_settle(service: Application) -> None:
+    async def notes() -> tuple[str, ...]:
+        return tuple((await service.call(PERSON, "status", api.Nothing())).notes)
+
+    old = await add(service, "We use tabs.")
+    assert not any("to settle" in note for note in await notes())
+    new = await add(service, "We use spaces now.")
+    assert "for the person to settle: 1 (scrubjay conflicts)" in await notes()
+    await supersede(service, old.id, by=new.id)
+    assert not any("to settle" in note for note in await notes())

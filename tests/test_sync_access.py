@@ -82,6 +82,7 @@ async def test_an_account_that_the_server_made_with_ones_public_recovery_keys_is
         await (await world.log_in(machine, "new")).recover(world.code)
 
     assert "do not trust that server" in refused.value.hint
+    assert "at most the request of this machine to be let in" in refused.value.hint, "that went before its log was seen"
     assert "scrubjay sync" not in refused.value.hint, "nobody is logged in here"
     assert await machine.vault.load() is None
     assert server.appended == []

@@ -70,6 +70,29 @@ def _last(project: str) -> str:
     return PurePosixPath(project.replace("\\", "/")).name.casefold() or project.casefold()
 
 
+def called(name: str, folders: Iterable[tuple[str, str]]) -> str | None:
+    """Return the project of the folders called `name`, of some (folder, project); None for none or several projects.
+
+    >>> called("Shop", [("/home/ana/shop", "git:1f2e"), ("/tmp/shop", "git:1f2e"), ("/home/ana/ship", "git:77aa")])
+    'git:1f2e'
+    """
+    found = {project for folder, project in folders if _last(folder) == name.casefold()}
+    return found.pop() if len(found) == 1 else None
+
+
+def labels(folders: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return how people are shown the projects that are named by a commit: with the name of the first folder of each.
+
+    >>> labels([("/home/ana/shop", "git:1f2e"), ("/tmp/copy", "git:1f2e"), ("/home/ana/kiln", "git.example/kiln")])
+    {'git:1f2e': 'shop (git:1f2e)'}
+    """
+    found: dict[str, str] = {}
+    for folder, project in folders:
+        if project.startswith(FIRST_COMMIT):
+            found.setdefault(project, f"{PurePosixPath(folder.replace(chr(92), '/')).name} ({project})")
+    return found
+
+
 def remote_name(url: str) -> str | None:
     """Return what all addresses of one repository have in common: host and path, without user, password and port.
 

@@ -129,6 +129,10 @@ class TrustedFolders:
         with self._lock:
             return tuple(sorted(self._claims.values(), key=lambda one: (one.folder, one.project)))
 
+    def of_projects(self) -> tuple[tuple[str, str], ...]:
+        """Return every folder that may speak for a project, with the project, by folder."""
+        return tuple((one.folder, one.project) for one in self.claims() if one.state is FolderState.TRUSTED)
+
     def decide(self, folder: str, state: FolderState, names: Collection[str] | None) -> tuple[Claim, ...]:
         """Set what becomes of a folder's claims. Returns those; none where the folder never claimed a project.
 

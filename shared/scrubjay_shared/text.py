@@ -314,3 +314,12 @@ def _estimated(text: str, start: int) -> int:
 
 _ESTIMATED_CHARS = 65_536
 """Characters in one call to `re`, which no other thread can interrupt: about 2 ms. A word cut in two costs one more."""
+
+
+def unbracketed(ref: str) -> str:
+    """Return a reference without the brackets that it stands in where agents are handed it.
+
+    >>> unbracketed("[05ZQSJ]"), unbracketed("05ZQSJ"), unbracketed("[]")
+    ('05ZQSJ', '05ZQSJ', '[]')
+    """
+    return ref[1:-1].strip() or ref if ref.startswith("[") and ref.endswith("]") else ref

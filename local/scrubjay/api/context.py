@@ -92,7 +92,7 @@ class ContextResponse:
 
     `notes` say when nothing belongs to the project that was named. `handed` is the whole of what an agent is given,
     as it is given: a block that says it is recalled, with `items` in it; "" where that is nothing. Of the `tokens` of
-    `text`, `active_tokens` are the active layer's.
+    `text`, `active_tokens` are the active layer's. `project` is whose context it is, None where none was named.
     """
 
     text: str
@@ -104,6 +104,7 @@ class ContextResponse:
     items: tuple[ContextItem, ...] = ()
     handed: str = ""
     active_tokens: int = 0
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,9 +47,11 @@ class LearnResponse:
     """The verdicts in the order of the text, and the memories that rest on it: none in a dry run.
 
     `event_id` is the event that holds the text, "" in a dry run. `redactions` counts secrets that were taken out.
+    `project` is in which project it was said, None for none.
     """
 
     verdicts: tuple[Verdict, ...]
     learned: tuple[Entry, ...] = ()
     event_id: str = ""
     redactions: dict[str, int] = field(default_factory=dict)
+    project: str | None = None

@@ -215,15 +215,19 @@ def shared(parser: argparse.ArgumentParser, *, top: bool) -> None:
     group.add_argument("-q", "--quiet", action="store_true", default=off, help="no progress, no remarks; errors only")
 
 
-def caller(parser: argparse.ArgumentParser, *, below: bool = False) -> None:
-    """Add who is asking. `below` a command that takes it too, an absent option must not undo one before."""
+def caller(parser: argparse.ArgumentParser, *, below: bool = False, by_place: bool = False) -> None:
+    """Add who is asking. `below` a command that takes it too, an absent option must not undo one before.
+
+    `by_place` says that without a name the folder that the command is run in decides (`here.project_of`).
+    """
     default: Any = argparse.SUPPRESS if below else None
+    otherwise = " (those of the repository that you are in)" if by_place else ""
     parser.add_argument(
         "--project",
         type=project,
         metavar="ID",
         default=default,
-        help="act for this project: see its memories and yours",
+        help=f"act for this project: see its memories{otherwise} and yours",
     )
     parser.add_argument(
         "--session", type=text, metavar="ID", default=default, help="act for this session of the project"
@@ -258,7 +262,9 @@ def paging(parser: Parser, limit: int, what: str) -> None:
 
 def reference(parser: Parser) -> None:
     """Add the memory that is meant."""
-    parser.add_argument("ref", type=text, metavar="REF", help="id, its first 6 or more characters, name, or alias")
+    parser.add_argument(
+        "ref", type=text, metavar="REF", help="id, its first 6 or more characters or its last 6, name, or alias"
+    )
 
 
 def overwriting(parser: Parser) -> None:

@@ -10,14 +10,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrubjay import accounts, api, settings
+from scrubjay import accounts, api, projects, settings
 from scrubjay.checkouts import looked_up
 from scrubjay.transports import client, local
+from scrubjay.trusted_folders import FolderState
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 WAIT_S = 30.0
 """How long a command waits for another one, or a daemon that starts: agents run several at a time."""
@@ -103,6 +104,14 @@ def embedded(opened: local.Transport) -> None:
 def now() -> datetime:
     """Return this moment on this machine's clock and calendar."""
     return datetime.now(UTC).astimezone()
+
+
+def labels(opened: local.Transport, shown: Iterable[str | None]) -> dict[str, str]:
+    """Return how people are shown those of some projects whose names say nothing: with the name of a folder here."""
+    if not any(project is not None and project.startswith(projects.FIRST_COMMIT) for project in shown):
+        return {}
+    found: api.ProjectsResponse = opened.call("projects", api.Nothing())
+    return projects.labels((one.folder, one.project) for one in found.folders if one.state == FolderState.TRUSTED)
 
 
 def words(given: Sequence[str], what: str) -> str:

@@ -14,7 +14,7 @@ from scrubjay.cli.render.words import clean
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from rich import console, progress, text
     from rich.console import Console, RenderableType
@@ -68,10 +68,15 @@ class Output:
         if not self.quiet and words:
             remarks().print(clean(words), style="dim", markup=False, soft_wrap=True)
 
-    def notes(self, notes: Iterable[str]) -> None:
-        """Say what stands in an answer's `notes`, where the answer itself is not JSON that holds them."""
+    def notes(self, notes: Iterable[str], labels: Mapping[str, str] | None = None) -> None:
+        """Say what stands in an answer's `notes`, where the answer itself is not JSON that holds them.
+
+        `labels` are how projects are shown that are named in them.
+        """
         if not self.json:
             for note in notes:
+                for project, label in (labels or {}).items():
+                    note = note.replace(project, label)  # noqa: PLW2901 - the same note
                 self.remark(note)
 
     def more(self, cursor: str | None) -> None:

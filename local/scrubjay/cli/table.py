@@ -60,7 +60,12 @@ COMMANDS: dict[str, Command] = {
             'scrubjay teleport "token refresh" --mode keyword',
         ),
         Command("get", "show one memory", "Entry", "scrubjay get database"),
-        Command("list", "page through memories, newest first", "ListResponse", "scrubjay list --type goal"),
+        Command(
+            "list",
+            "page through memories: what agents are handed first; in JSON the newest first",
+            "ListResponse",
+            "scrubjay list --type goal",
+        ),
         Command("update", "rewrite a memory or its fields", "Entry", "scrubjay update database --salience 0.9"),
         Command(
             "supersede",

@@ -211,7 +211,7 @@ class Application:
 
     def _compose(self, named: ModelSettings, folders: TrustedFolders) -> None:
         store, policy, now = self.store, self.policy, self._now
-        self._references = References(store, lambda: self._maintainer.index)
+        self._references = References(store, lambda: self._maintainer.index, folders.of_projects)
         self.project_names = ProjectNames(self._references.is_known, folders)
         self._events = Events(store, policy, references=self._references, wake=self._wake, now=now)
         self._memories = Memories(
@@ -304,6 +304,7 @@ class Application:
         )
         undo = Undo(store, policy, wake=self._wake, now=now)
         conflicts = Conflicts(store, policy, references=self._references, wake=self._wake)
+        self.notes.append(conflicts.notes)
         about_trust = trusting.handlers(
             store, policy, references=self._references, supersede=conflicts.supersede, surfacing=self.surfacing.stats
         )

@@ -13,7 +13,7 @@ from typing import cast
 from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.access import View
-from scrubjay.api.caller import Caller, Principal
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.importers import reconcile
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
@@ -67,6 +67,12 @@ class Conflicts:
                 if new in memories and old in memories
             ),
         )
+
+    async def notes(self) -> tuple[str, ...]:
+        """Return how much waits for the person to settle; nothing where nothing does."""
+        found = await self.conflicts(PERSON, api.ConflictsRequest())
+        waiting = len(found.conflicts) + len(found.doubts)
+        return (f"for the person to settle: {waiting:,} (scrubjay conflicts)",) if waiting else ()
 
     async def supersede(self, caller: Caller, request: api.SupersedeRequest) -> api.SupersedeResponse:
         """Let a memory, or a new one, take another's place from now on. Raises InvalidError unless one is given."""

@@ -74,7 +74,7 @@ class Context:
         )
         items, handed = await self._handing.chosen(caller, wish)
         notes = await self._references.notes_on(request.project)
-        return replace(found, notes=notes, items=items, handed=handed)
+        return replace(found, notes=notes, items=items, handed=handed, project=wish.project)
 
     async def always(self, caller: Caller, *, project: str | None, session_id: str | None) -> api.ContextResponse:
         """Return the layers that are always loaded, as a caller sees them."""

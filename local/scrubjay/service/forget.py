@@ -122,16 +122,24 @@ class Forgetting:
             cause = None if request.import_cause is None else q.causes.resolve(of)
             if cause is not None and not cause.id.startswith("import:"):
                 raise InvalidError(f"{cause.id} is no import", hint=f"scrubjay undo {cause.id} takes it back")
+            session = None if request.session_id is None else q.events.session_of(of)
             found = q.tombstones.whole_of(
-                cause=None if cause is None else cause.n, session_id=request.session_id, project=request.project
+                cause=None if cause is None else cause.n, session_id=session, project=request.project
             )
             said = [event.text for event in q.events.by_id(found.events[:EXAMPLES], chars=2 * EXAMPLE_CHARS).values()]
             kept = [memory.content for memory in q.memories.by_id(found.memories[:EXAMPLES]).values()]
-            return of if cause is None else cause.id, found, [" ".join(text.split()) for text in (*kept, *said)]
+            return (
+                session or (of if cause is None else cause.id),
+                found,
+                [" ".join(text.split()) for text in (*kept, *said)],
+            )
 
         of, whole, examples = await self._store.read(read)
         if not whole.events and not whole.memories:
-            raise NotFoundError(f"nothing of {of[:80]} is here", hint="scrubjay history, list and events say what is")
+            raise NotFoundError(
+                f"nothing of {of[:80]} is here",
+                hint="scrubjay sessions, projects and history --kind import list what is",
+            )
         answer = api.ForgetAllResponse(
             of=of,
             events=len(whole.events),

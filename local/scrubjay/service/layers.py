@@ -25,11 +25,12 @@ from scrubjay.service.context import Context
 from scrubjay.service.references import References
 from scrubjay.store import MemoryFilter, MemoryWrite, Store, Transaction
 from scrubjay.store.queries import Queries
+from scrubjay.store.queries.memories import END
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, NotFoundError
 from scrubjay_shared.ops import Field
 from scrubjay_shared.records import Grip, Kind, Layer, Memory, MemoryDraft, MemoryType, Scope, author_of
-from scrubjay_shared.text import estimate_tokens
+from scrubjay_shared.text import estimate_tokens, unbracketed
 
 SOURCE = "active/1"
 """The source of the grip of a memory that was made of a session's end."""
@@ -269,10 +270,11 @@ def _reason_of(memory: Memory) -> Reason:
 
 def _named(ref: str, found: Sequence[_Found]) -> _Found:
     """Return what a reference names. Raises NotFoundError, ConflictError where several ids begin so."""
-    wanted = ref.strip().upper()
+    wanted = unbracketed(ref.strip()).upper()
     matches = [one for one in found if wanted and one.ref.startswith(wanted)]
+    matches = matches or [one for one in found if len(wanted) == END and one.ref.endswith(wanted)]
     if not matches:
         raise NotFoundError(f"{ref[:60]!r} is not proposed", hint="scrubjay active lists what is, with its ids")
     if len(matches) > 1 and all(one.ref != wanted for one in matches):
-        raise ConflictError(f"{ref[:60]!r} is the beginning of several ids", hint="give more of it")
+        raise ConflictError(f"{ref[:60]!r} is the beginning or the end of several ids", hint="give more of it")
     return matches[0]

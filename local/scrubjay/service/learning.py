@@ -63,12 +63,16 @@ class Learning:
         names = await self._identity()
         verdicts = await asyncio.to_thread(_verdicts, clean.event, names, self._policy)
         if request.dry_run or clean.reason:
-            return api.LearnResponse(verdicts=verdicts, redactions=dict(clean.redactions))
+            return api.LearnResponse(verdicts=verdicts, redactions=dict(clean.redactions), project=request.project)
         stored = await self._events.append([clean], learn=True)
         await self._distill(SESSION)
         learned = await self._store.read(partial(_learned, stored.ids[0]))
         return api.LearnResponse(
-            verdicts=verdicts, learned=learned, event_id=stored.ids[0], redactions=stored.redactions
+            verdicts=verdicts,
+            learned=learned,
+            event_id=stored.ids[0],
+            redactions=stored.redactions,
+            project=request.project,
         )
 
 

@@ -93,13 +93,17 @@ class ProjectNames:
         """Return a request whose projects have their names: its own, its memory's, and those of its events."""
         if isinstance(request, api.IngestRequest):
             return await self._ingest(request)
-        resource = getattr(request, "resource_id", None)
-        if isinstance(resource, str) and projects.is_folder(resource) and request.scope is Scope.PROJECT:
-            request = replace(request, resource_id=(await self.place(resource)).project)
-        named = getattr(request, "project", None)
-        if not isinstance(named, str) or not projects.is_folder(named):
-            return request
-        return replace(request, project=(await self.place(named)).project)
+        for field, is_project in (("resource_id", getattr(request, "scope", None) is Scope.PROJECT), ("project", True)):
+            named = getattr(request, field, None)
+            if is_project and isinstance(named, str) and (meant := await self._meant(named)) != named:
+                request = replace(request, **{field: meant})
+        return request
+
+    async def _meant(self, name: str) -> str:
+        """Return the project that a name means: what a folder is of, or else the one whose folder here is called so."""
+        if projects.is_folder(name) or self._is_known(name):
+            return (await self.place(name)).project
+        return projects.called(name, self._folders.of_projects()) or name
 
     async def _ingest(self, request: api.IngestRequest) -> api.IngestRequest:
         events = await self.events(request.events)

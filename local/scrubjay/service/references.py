@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from scrubjay import api, projects
 from scrubjay.api import access
@@ -14,11 +14,14 @@ from scrubjay_shared.errors import NotFoundError
 
 
 class References:
-    """Resolves references of one store. `index` returns the index in use."""
+    """Resolves references of one store. `index` returns the index in use, `folders` which are of which project."""
 
-    def __init__(self, store: Store, index: Callable[[], Index]) -> None:
+    def __init__(
+        self, store: Store, index: Callable[[], Index], folders: Callable[[], Iterable[tuple[str, str]]]
+    ) -> None:
         self._store = store
         self._index = index
+        self._folders = folders
 
     async def resolve(self, ref: str, seen: View) -> str:
         """Return the id of the memory that a caller means. Raises NotFoundError for one that it may not see."""
@@ -58,7 +61,11 @@ class References:
         if self.is_known(project):
             return ()
         known = await self._store.read(lambda q: q.stats.projects())
-        return () if project in known else (projects.unknown(project, known),)
+        if project in known:
+            return ()
+        # The name of a commit is like no other: its folders are what somebody means by it.
+        folders = {folder for folder, of in self._folders() if of.startswith(projects.FIRST_COMMIT) and of in known}
+        return (projects.unknown(project, known | folders),)
 
     async def entry(self, memory_id: str, *, created: bool = False, lifted: bool = False) -> api.Entry:
         """Return a memory with its names."""

@@ -46,7 +46,7 @@ def as_not_theirs(origin: str) -> Iterator[None]:
         raise type(error)(
             f"the account log that {origin} shows is not that of your account: {error.message}",
             hint="do not trust that server, and do not type the recovery code for it again: check its address, and ask"
-            " whoever runs it. Nothing was sent to it but the login",
+            " whoever runs it. It was sent the login, and at most the request of this machine to be let in",
         ) from error
 
 

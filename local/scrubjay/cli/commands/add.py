@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from scrubjay.cli import direct
+from scrubjay.cli import direct, here
 from scrubjay.cli.arguments import KINDS, LAYERS, TYPES, project, share, text
 from scrubjay.cli.lazy import LazyModule
 
@@ -62,7 +60,8 @@ def run(line: Namespace) -> None:
     draft = msgspec.convert(fields(line, invocation.words(line.text, "what to remember")), records.MemoryDraft)
     with invocation.store(line) as store:
         entry: api.Entry = store.call("add", draft)
-        out.answer(entry, lambda: memories.added(_done(entry), entry, is_by_place=_is_by_place(line)))
+        labels = invocation.labels(store, [entry.memory.resource_id])
+        out.answer(entry, lambda: memories.added(_done(entry), entry, is_by_place=_is_by_place(line), labels=labels))
         invocation.embedded(store)
 
 
@@ -97,23 +96,5 @@ def _is_by_place(line: Namespace) -> bool:
 def _belongs(line: Namespace) -> tuple[str, str | None]:
     if line.session is not None:
         return "session", line.session
-    named = line.project or (_repository() if _is_by_place(line) else None)
+    named = here.project_of(line) if line.project or _is_by_place(line) else None
     return ("user", None) if named is None else ("project", named)
-
-
-def _repository() -> str | None:
-    """Return the folder that this runs in where it is in a repository, None elsewhere.
-
-    The daemon knows what project it is a checkout of. A repository that holds the home folder is no project: it keeps
-    settings.
-    """
-    try:
-        folder = here = os.path.realpath(os.getcwd())  # noqa: PTH109  # pathlib takes as long as half of the interpreter
-    except OSError:  # the folder is gone
-        return None
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    while not os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118
-        if (above := os.path.dirname(folder)) == folder:  # noqa: PTH120
-            return None
-        folder = above
-    return None if f"{home}{os.sep}".startswith(f"{folder.rstrip(os.sep)}{os.sep}") else here

@@ -47,5 +47,6 @@ def run(line: Namespace) -> None:
             out.notes(active.notes)
             return
         answer: api.AgentsResponse = store.call("agents", api.AgentsRequest(project=project, session_id=session))
-    out.answer(answer, lambda: render.agents.agents(answer.agents))
+        labels = invocation.labels(store, [project for agent in answer.agents for project in agent.projects])
+    out.answer(answer, lambda: render.agents.agents(answer.agents, labels))
     out.notes(answer.notes)

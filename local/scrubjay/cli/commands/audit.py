@@ -23,4 +23,5 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     with invocation.store(line) as store:
         answer: api.AuditResponse = store.call("audit", api.Nothing())
-    out.answer(answer, lambda: render.audit.audit(answer))
+        labels = invocation.labels(store, [one.resource_id for one in answer.scopes])
+    out.answer(answer, lambda: render.audit.audit(answer, labels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrubjay import api
-from scrubjay.cli import invocation, render
+from scrubjay.cli import here, invocation, render
 from scrubjay.cli.arguments import caller, text
 from scrubjay.cli.output import Output
 from scrubjay_shared.records import Layer
@@ -27,20 +27,22 @@ def configure(parser: Parser) -> None:
             metavar="ID",
             help=f"{meaning}: an id, its beginning or its end",
         )
-    caller(parser)
+    caller(parser, by_place=True)
 
 
 def run(line: Namespace) -> None:
     """Show a project's brief, after pinning what was asked for."""
-    out = Output.of(line)
+    out, project = Output.of(line), here.project_of(line)
     with invocation.store(line) as store:
         for refs, layer in ((line.pin, Layer.SURFACED), (line.unpin, Layer.ARCHIVE)):
             for ref in refs:
                 store.call("update", api.UpdateRequest(ref=ref, layer=layer))
-        answer: api.BriefResponse = store.call("brief", api.BriefRequest(project=line.project, session_id=line.session))
+        answer: api.BriefResponse = store.call("brief", api.BriefRequest(project=project, session_id=line.session))
+        labels = invocation.labels(store, [answer.project])
     out.answer(answer, lambda: render.layers.brief(answer))
-    out.notes(answer.notes)
+    out.notes(answer.notes, labels)
     if not out.json:
+        out.remark(here.told(line, answer.project, labels))
         known = render.words.counted(answer.known, "memory", "memories")
         out.remark(
             f"{answer.tokens} of {answer.budget} tokens · chosen of {known} · "

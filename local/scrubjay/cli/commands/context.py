@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrubjay import api
-from scrubjay.cli import invocation, render
+from scrubjay.cli import here, invocation, render
 from scrubjay.cli.arguments import caller, pair
 from scrubjay.cli.output import Output
 
@@ -37,7 +37,7 @@ def configure(parser: Parser) -> None:
         "--handed", action="store_true", help="show all that an agent is handed at the start of a session"
     )
     parser.add_argument("--prompt", metavar="TEXT", help="show what an agent is handed beside this prompt")
-    caller(parser)
+    caller(parser, by_place=True)
 
 
 def run(line: Namespace) -> None:
@@ -48,11 +48,14 @@ def run(line: Namespace) -> None:
             for key, value in pairs:
                 store.call(operation, api.SlotRequest(key=key, value=value))
         answer: api.ContextResponse = store.call(
-            "context", api.ContextRequest(project=line.project, session_id=line.session, prompt=line.prompt)
+            "context", api.ContextRequest(project=here.project_of(line), session_id=line.session, prompt=line.prompt)
         )
+        labels = invocation.labels(store, [answer.project])
     handed = line.handed or line.prompt is not None
     out.answer(answer, lambda: (render.events.handed if handed else render.events.context)(answer))
-    out.notes(answer.notes)
+    out.notes(answer.notes, labels)
+    if not out.json:
+        out.remark(here.told(line, answer.project, labels))
     if not out.json and not handed:
         out.remark(
             render.words.counted(answer.tokens, "token") + (f" · cut: {', '.join(answer.cut)}" if answer.cut else "")

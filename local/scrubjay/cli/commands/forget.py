@@ -32,7 +32,7 @@ def configure(parser: Parser) -> None:
     whole.add_argument(
         "--import", dest="cause", type=text, metavar="REF", help="all that an import brought (scrubjay history)"
     )
-    whole.add_argument("--session", type=text, metavar="ID", help="all of a session")
+    whole.add_argument("--session", type=text, metavar="ID", help="all of a session: its id, or the beginning of it")
     whole.add_argument("--project", type=project, metavar="ID", help="all of a project")
     parser.add_argument("--dry-run", action="store_true", help="say what of these would go, and erase nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask before all of these go")

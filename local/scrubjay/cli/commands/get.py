@@ -27,4 +27,5 @@ def run(line: Namespace) -> None:
     request = api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
     with invocation.store(line) as store:
         entry: api.Entry = store.call("get", request)
-    out.answer(entry, lambda: render.memories.entry(entry))
+        labels = invocation.labels(store, [entry.memory.resource_id])
+    out.answer(entry, lambda: render.memories.entry(entry, labels))

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from scrubjay import api
-    from scrubjay.cli import invocation, output
+    from scrubjay.cli import here, invocation, output
     from scrubjay.cli.arguments import Parser
     from scrubjay.cli.render import learning
 else:
     api, invocation = LazyModule("scrubjay.api"), LazyModule("scrubjay.cli.invocation")
+    here = LazyModule("scrubjay.cli.here")
     output, learning = LazyModule("scrubjay.cli.output"), LazyModule("scrubjay.cli.render.learning")
 
 
@@ -28,7 +29,9 @@ _LONGEST_PATH = 255
 def configure(parser: Parser) -> None:
     """Take a text."""
     parser.add_argument("text", nargs="+", type=text, metavar="TEXT", help="what you say; - reads it from stdin")
-    parser.add_argument("--project", type=project, metavar="ID", help="say it in this project")
+    parser.add_argument(
+        "--project", type=project, metavar="ID", help="say it in this project (the repository that you are in)"
+    )
     parser.add_argument("--explain", action="store_true", help="show every sentence, and why it is kept or not")
     parser.add_argument("--dry-run", action="store_true", help="store nothing, only show what would be learned")
 
@@ -44,8 +47,10 @@ def run(line: Namespace) -> None:
     said = invocation.words(line.text, "what to learn from")
     with invocation.store(line) as store:
         answer: api.LearnResponse = store.call(
-            "learn", api.LearnRequest(text=said, project=line.project, dry_run=line.dry_run)
+            "learn", api.LearnRequest(text=said, project=here.project_of(line), dry_run=line.dry_run)
         )
         out.answer(answer, lambda: learning.learned(answer, explain=line.explain, dry_run=line.dry_run))
+        if not out.json:
+            out.remark(here.told(line, answer.project, invocation.labels(store, [answer.project])))
         if not line.dry_run:
             invocation.embedded(store)

@@ -48,4 +48,4 @@ def run(line: Namespace) -> None:
     asked = api.DecideRequest(accept=line.decision == "accept", refs=() if every else tuple(line.refs), every=every)
     with invocation.store(line) as store:
         done: api.DecideResponse = store.call("decide", asked)
-    out.answer(done, lambda: render.review.decided(done))
+    out.answer(done, lambda: render.review.decided(done, every=every))

@@ -23,4 +23,5 @@ def run(line: Namespace) -> None:
     out = Output.of(line)
     with invocation.store(line) as store:
         answer: api.SessionsResponse = store.call("sessions", api.Nothing())
-    out.answer(answer, lambda: render.events.sessions(answer.sessions))
+        labels = invocation.labels(store, [session.project for session in answer.sessions])
+    out.answer(answer, lambda: render.events.sessions(answer.sessions, labels))

@@ -40,6 +40,7 @@ def run(line: Namespace) -> None:
     )
     with invocation.store(line) as store:
         answer: api.TocResponse = store.call("toc", request)
-    out.answer(answer, lambda: render.toc.node(answer))
+        labels = invocation.labels(store, [answer.project])
+    out.answer(answer, lambda: render.toc.node(answer, labels))
     out.notes((*answer.notes, *render.toc.building(answer.building)))
     out.more(answer.next)

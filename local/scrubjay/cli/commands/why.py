@@ -27,4 +27,5 @@ def run(line: Namespace) -> None:
     request = api.RefRequest(ref=line.ref, project=line.project, session_id=line.session)
     with invocation.store(line) as store:
         answer: api.WhyResponse = store.call("why", request)
-    out.answer(answer, lambda: render.memories.why(answer))
+        labels = invocation.labels(store, [answer.entry.memory.resource_id])
+    out.answer(answer, lambda: render.memories.why(answer, labels))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -13,13 +14,13 @@ from scrubjay.cli.render.layout import table_of
 from scrubjay.cli.render.words import one_line
 
 
-def agents(found: Sequence[Agent]) -> RenderableType:
+def agents(found: Sequence[Agent], labels: Mapping[str, str] = MappingProxyType({})) -> RenderableType:
     """Return agents, a line each."""
     if not found:
         return Text("no agent has sent anything: scrubjay ingest, or scrubjay import")
     table = table_of("agent", "first", "last", "sessions", "events", "projects")
     for agent in found:
-        shown = ", ".join(one_line(project, 30) for project in agent.projects[:3])
+        shown = ", ".join(one_line(labels.get(project, project), 40) for project in agent.projects[:3])
         more = f" and {len(agent.projects) - 3} more" if len(agent.projects) > 3 else ""
         table.add_row(
             Text(one_line(agent.name, 30)),

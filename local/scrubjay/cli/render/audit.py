@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -32,7 +35,7 @@ STATE_CHARS = 16
 """Of the digest of what holds: no two states share as many; JSON has all of it."""
 
 
-def audit(answer: AuditResponse) -> RenderableType:
+def audit(answer: AuditResponse, labels: Mapping[str, str] = MappingProxyType({})) -> RenderableType:
     """Return the findings, then the counts of feedback and review."""
     table = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "right", "left"):
@@ -44,11 +47,10 @@ def audit(answer: AuditResponse) -> RenderableType:
         table.add_row(Text(WORDS.get(found.kind, clean(found.kind)), style=style), f"{found.count:,}", share, ids)
     read = f"{answer.memories_read:,} of {answer.memories:,} memories"
     lines = [Text(f"looked at {read}, {answer.events_read:,} events, {answer.sessions_read:,} sessions", style="dim")]
-    lines += [
-        Text(f"  {one_line(one.resource_id or one.scope, 60)}: {one.memories:,}, {one.exact} twice, {one.near} nearly")
-        for one in answer.scopes
-        if one.exact or one.near
-    ]
+    for one in answer.scopes:
+        if one.exact or one.near:
+            whose = one_line(labels.get(one.resource_id or "", one.resource_id or one.scope), 60)
+            lines.append(Text(f"  {whose}: {one.memories:,}, {one.exact} twice, {one.near} nearly"))
     for name, counts in (("feedback", answer.feedback), ("review", answer.review)):
         said = ", ".join(f"{clean(word)} {count:,}" for word, count in counts.items() if count)
         lines.append(Text(f"{name}: {said or 'none'}"))

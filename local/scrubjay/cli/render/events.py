@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -30,7 +31,7 @@ def events(said: Iterable[Event]) -> RenderableType:
     return Group(*lines) if lines else Text("no events")
 
 
-def sessions(found: Sequence[Session]) -> RenderableType:
+def sessions(found: Sequence[Session], labels: Mapping[str, str] = MappingProxyType({})) -> RenderableType:
     """Return sessions, a line each."""
     if not found:
         return Text("no sessions")
@@ -39,9 +40,9 @@ def sessions(found: Sequence[Session]) -> RenderableType:
         table.add_row(
             Text(one_line(session.id, 40)),
             times.moment(session.start),
-            times.moment(session.end) if session.end is not None else "open",
+            times.moment(session.end) if session.end is not None else "now",
             Text(one_line(session.agent, 20)),
-            Text(one_line(session.project or "", 30)),
+            Text(one_line(labels.get(session.project or "", session.project or ""), 40)),
             f"{session.events:,}",
             Text(one_line(session.title, 60)),
         )

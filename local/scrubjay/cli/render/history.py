@@ -26,11 +26,20 @@ def history(answer: HistoryResponse, *, one: bool) -> RenderableType:
         return Group(*lines)
     if not answer.causes:
         return Text("no cause is noted; changes made by versions that noted none are in scrubjay why ID")
-    lines = []
-    for cause in answer.causes:  # no table: what `undo` takes must stand whole, however narrow the terminal
+    found, lines = answer.causes, []
+    for cause in found:  # no table: what `undo` takes must stand whole, however narrow the terminal
         line = Text(f"{times.moment(cause.ts)}  ").append(named(cause.id, cause.label), style="bold")
         lines.append(line.append(f"  {_summary(cause)}", style="dim"))
-    return Group(*lines, dim("scrubjay history CAUSE shows all of one, scrubjay undo CAUSE takes it back"))
+    hint = "scrubjay history CAUSE shows all of one"
+    if not all(map(_forgets, found)):
+        hint += ", scrubjay undo CAUSE takes it back"
+        hint += "; what was forgotten stays so" if any(map(_forgets, found)) else ""
+    return Group(*lines, dim(hint))
+
+
+def _forgets(cause: Cause) -> bool:
+    """Say whether a cause forgot: no undo brings back what it did."""
+    return cause.id.startswith("forget:")
 
 
 def shortened(cause: str) -> str:
@@ -107,12 +116,14 @@ def undone(answer: UndoResponse, *, dry_run: bool) -> RenderableType:
     if len(answer.kept) > SHOWN:
         parts.append(Text(f"  and {counted(len(answer.kept) - SHOWN, 'memory', 'memories')} more, changed since"))
     if answer.events:
+        stays = "stays" if answer.events == 1 else "stay"
         parts.append(
-            Text(f"  {counted(answer.events, 'event')} stay: what was said is only forgotten. To see all that")
+            Text(f"  {counted(answer.events, 'event')} {stays}: what was said is only forgotten. To see all that")
         )
         parts.append(Text(f"  would go: scrubjay forget --import {shortened(answer.cause)} --dry-run"))
     if answer.forgotten:
-        parts.append(Text(f"  {counted(answer.forgotten, 'forgotten thing')} stay forgotten"))
+        stays = "stays" if answer.forgotten == 1 else "stay"
+        parts.append(Text(f"  {counted(answer.forgotten, 'forgotten thing')} {stays} forgotten"))
     if answer.undo is not None:
         parts.append(Text(f"to take this back: scrubjay undo {shortened(answer.undo)}", style="dim"))
     return Group(*parts)

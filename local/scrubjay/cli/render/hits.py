@@ -19,7 +19,7 @@ from scrubjay.api import (
 )
 from scrubjay.api.recall import REVIEWS, WHOSE
 from scrubjay.cli import times
-from scrubjay.cli.render.layout import dim, spaced
+from scrubjay.cli.render.layout import Packed, dim, spaced
 from scrubjay.cli.render.words import clean, counted, one_line, short
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.passages import tidied
@@ -146,7 +146,7 @@ def hit(found: Hit, rank: int, *, why: bool = False, note: str = "") -> Renderab
     about = _about(found)
     if note:
         about.append(f"  {note}", style="not dim green")
-    parts.append(Padding(about, (0, 0, 0, 4)))
+    parts.append(Padding(Packed(about), (0, 0, 0, 4)))
     is_told = found.kind == "memory" and _is_told(found)
     for line in found.sources:
         if (found.kind == "event" and line.event_id == found.id) or (is_told and line.cited):
@@ -184,7 +184,13 @@ class _Brief:
             max(2 * (options.max_width - 4) - about.cell_len - 4, options.max_width - 6), overflow="ellipsis"
         )
         head = Text(f"{self._rank:>2}  ", style="bold green")
-        yield _hanging(head.append_text(words).append("  ").append_text(about))
+        room = options.max_width - 4
+        if words.wrap(console, room)[-1].cell_len + 2 + about.cell_len <= room:
+            yield _hanging(head.append_text(words).append("  ").append_text(about))
+            return
+        words.truncate(room, overflow="ellipsis")  # what it is has a line of its own, so that no date is cut in two
+        yield _hanging(head.append_text(words))
+        yield Padding(Packed(about), (0, 0, 0, 4))
 
 
 def score(parts: Mapping[str, float], total: float, confidence: float | None = None) -> RenderableType:

@@ -39,6 +39,27 @@ def spaced(parts: Iterable[RenderableType]) -> RenderableType:
     return Group(*shown)
 
 
+class Packed:
+    """Parts with dots between them, as `dim` joins them, broken only at the dots, so that no date is cut in two."""
+
+    def __init__(self, parts: Text) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        del console
+        first, *others = self._parts.split(" · ")
+        line = first
+        for part in others:
+            joined = Text.assemble(line, (" · ", "dim"), part)
+            if joined.cell_len > options.max_width:
+                yield line
+                line = part
+            else:
+                line = joined
+        yield line
+
+
 NUMBERS = frozenset(("events", "size", "runs", "failed", "pending", "calls", "read", "written"))
 """Columns of numbers, which stand to the right."""
 
@@ -68,7 +89,7 @@ class FittedTable(Table):
             yield Text(" ").join(cell for cell in row[: marks + 1] if cell.plain)
             others = zip(headers[marks + 1 :], row[marks + 1 :], strict=True)
             told = [f"{header} {cell.plain}" for header, cell in others if cell.plain]
-            yield Padding(dim(*told), (0, 0, 0, 2))
+            yield Padding(Packed(dim(*told)), (0, 0, 0, 2))
 
 
 def _text(cell: RenderableType) -> Text:

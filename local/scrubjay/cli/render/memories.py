@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -41,10 +42,10 @@ DOUBT = "may_supersede"
 """The metadata of a memory that may take the place of earlier ones: `scrubjay conflicts` lists these."""
 
 
-def entry(found: Entry) -> Text:
+def entry(found: Entry, labels: Mapping[str, str] = MappingProxyType({})) -> Text:
     """Return a memory with all that is known about it."""
     memory = found.memory
-    belongs = memory.scope.value + (f" {memory.resource_id}" if memory.resource_id else "")
+    belongs = f"{memory.scope.value} {_place_of(memory, labels)}".rstrip()
     rows = (
         ("id", memory.id),
         ("name", memory.name or ""),
@@ -98,15 +99,20 @@ def changed(what: str, found: Entry) -> Text:
     return line
 
 
-def added(what: str, found: Entry, *, is_by_place: bool) -> Text:
+def added(what: str, found: Entry, *, is_by_place: bool, labels: Mapping[str, str] = MappingProxyType({})) -> Text:
     """Return what was added, and for where; where the folder decided on that, how to say it otherwise."""
     memory, line = found.memory, changed(what, found)
     if memory.scope is Scope.PROJECT:
-        line.append(f"\nfor the project {one_line(memory.resource_id or '', 200)}")
+        line.append(f"\nfor the project {one_line(_place_of(memory, labels), 200)}")
         line.append("; for you everywhere: --everywhere" if is_by_place else "", style="dim")
     else:
         line.append("\nfor this session" if memory.scope is Scope.SESSION else "\nfor you, everywhere")
     return line
+
+
+def _place_of(memory: Memory, labels: Mapping[str, str]) -> str:
+    """Return what a memory belongs to as people are shown it, "" where that is the person."""
+    return labels.get(memory.resource_id or "", memory.resource_id or "")
 
 
 def superseded(answer: SupersedeResponse) -> Text:
@@ -167,9 +173,9 @@ class _Entries:
             yield table
 
 
-def why(answer: WhyResponse) -> RenderableType:
+def why(answer: WhyResponse, labels: Mapping[str, str] = MappingProxyType({})) -> RenderableType:
     """Return where a memory comes from, and what happened to it. All times are of this machine's clock."""
-    parts: list[RenderableType] = [entry(answer.entry), Text("\nread from", style="bold")]
+    parts: list[RenderableType] = [entry(answer.entry, labels), Text("\nread from", style="bold")]
     parts.extend(source(each) for each in answer.sources)
     parts.extend(Text(f"  {clean(line)}") for line in origin(answer))
     if answer.helped or answer.missed or answer.wrong:

@@ -52,8 +52,10 @@ def _entry(found: Reviewed) -> RenderableType:
     return Group(*parts)
 
 
-def decided(answer: DecideResponse) -> str:
-    """Return what was decided, and how to take it back."""
+def decided(answer: DecideResponse, *, every: bool) -> str:
+    """Return what was decided, of `every` one that waits or of some, and how to take it back."""
+    if every and not answer.memories:
+        return "nothing waits for review"
     if not answer.memories:
         return "nothing changed: it was decided so before"
     word = "accepted" if answer.accepted else "rejected"

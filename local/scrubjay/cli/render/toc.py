@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -22,7 +23,7 @@ AROUND_CHARS = 400
 """Characters of an event beside a passage: some lines of a terminal."""
 
 
-def node(found: TocResponse) -> RenderableType:
+def node(found: TocResponse, labels: Mapping[str, str] = MappingProxyType({})) -> RenderableType:
     """Return a node: what it was about, its bullets with where to read on, its children."""
     if not found.events:
         return Text("nothing was said yet")
@@ -30,7 +31,7 @@ def node(found: TocResponse) -> RenderableType:
     parts: list[RenderableType] = [
         Group(
             Text(clean(shown.title), style="bold"),
-            dim(shown.id, *_where(found)),
+            dim(shown.id, *_where(found, labels)),
             Text(clean(shown.summary)),
             *_agents(shown),
         )
@@ -49,14 +50,14 @@ def node(found: TocResponse) -> RenderableType:
     return spaced(parts)
 
 
-def _where(found: TocResponse) -> tuple[str, ...]:
+def _where(found: TocResponse, labels: Mapping[str, str]) -> tuple[str, ...]:
     if found.session_id is None:
         return ()
     start, end = times.moment(found.node.start), times.moment(found.node.end)
     return (
         start if start == end else f"{start} – {end[-5:] if end[:-5] == start[:-5] else end}",
         f"session {one_line(found.session_id, 60)}",
-        f"project {one_line(found.project, 60)}" if found.project else "",
+        f"project {one_line(labels.get(found.project, found.project), 60)}" if found.project else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError
 from scrubjay_shared.records import Event, EventType, Session
+from scrubjay_shared.text import unbracketed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,7 @@ class EventQueries:
 
         Raises ConflictError when a beginning fits several.
         """
+        ref = unbracketed(ref)
         found = self._fetch("select id from event where id = ? and not forgotten", (ref,))
         if not found and len(ref) >= MIN_PREFIX and ref.isalnum():
             low = ref.upper()
@@ -336,6 +339,20 @@ class EventQueries:
     def has_session(self, session_id: str) -> bool:
         """Say whether anything of a session is stored."""
         return bool(self._fetch("select 1 from session where id = ?", (session_id,)))
+
+    def session_of(self, ref: str) -> str:
+        """Return the id of the session that an id or its beginning names; `ref` itself where there is none.
+
+        Raises ConflictError when a beginning fits several.
+        """
+        if len(ref) < MIN_PREFIX or self.has_session(ref):
+            return ref
+        found = self._fetch("select id from session where id >= ? and id < ? limit 2", (ref, ref + chr(sys.maxunicode)))
+        if len(found) > 1:
+            raise ConflictError(
+                f"the ids of several sessions begin with {ref[:60]}", hint="give more of it: scrubjay sessions"
+            )
+        return str(found[0][0]) if found else ref
 
     def last_session(self, project: str, agent: str | None) -> str | None:
         """Return the session of a project that was heard of last, one of this agent before others. None without any."""

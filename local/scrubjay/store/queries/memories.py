@@ -12,6 +12,7 @@ from scrubjay.store.sqlite import Fetch
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.records import Memory
+from scrubjay_shared.text import unbracketed
 
 MIN_PREFIX = 6
 """Characters of an id that may stand for it."""
@@ -87,6 +88,8 @@ class MemoryQueries:
         """
         found = self._fetch("select id from memory where id = ?", (ref,))
         found = found or self._fetch("select memory_id from name where name = ?", (ref,))
+        if not found and (inner := unbracketed(ref)) != ref:
+            return self.resolve(inner)
         if not found and len(ref) >= MIN_PREFIX and ref.isalnum():
             low = ref.upper()
             found = self._fetch("select id from memory where id >= ? and id < ? limit 2", (low, low + "["))

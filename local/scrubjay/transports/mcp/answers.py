@@ -16,7 +16,7 @@ from scrubjay.retrieval.turns import says_again
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import EventType, Memory, ReviewState, author_of, review_state
-from scrubjay_shared.text import estimate_tokens
+from scrubjay_shared.text import estimate_tokens, unbracketed
 
 MEMORY_ID = "m_"
 EVENT_ID = "e_"
@@ -56,11 +56,11 @@ def whose(trust: str, speaker: str) -> str:
 def bare(ref: str) -> str:
     """Return an id as the operations take it: without the letter that tells a model what it is an id of.
 
-    >>> bare("m_01KXK2Y3Q0"), bare("database")
-    ('01KXK2Y3Q0', 'database')
+    >>> bare("m_01KXK2Y3Q0"), bare("database"), bare("[m_01KXK2Y3Q0]")
+    ('01KXK2Y3Q0', 'database', '01KXK2Y3Q0')
     """
-    plain = ref.strip()
-    return plain[2:] if plain[:2] in {MEMORY_ID, EVENT_ID, GRIP_ID} else plain
+    plain, inner = ref.strip(), unbracketed(ref.strip())
+    return inner[2:] if inner[:2] in {MEMORY_ID, EVENT_ID, GRIP_ID} else plain
 
 
 def day(ts: Millis, utc_offset: int) -> str:

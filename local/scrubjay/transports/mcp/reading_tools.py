@@ -18,7 +18,7 @@ from scrubjay.transports.mcp.tools import Answer, Arguments, ToolContext
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError, NotFoundError, ScrubjayError
 from scrubjay_shared.records import Event, Scope
-from scrubjay_shared.text import estimate_tokens
+from scrubjay_shared.text import estimate_tokens, unbracketed
 
 ALSO = DEFAULT.limits.also
 """How many other phrasings a search takes."""
@@ -199,10 +199,11 @@ async def get(context: ToolContext, asked: Get) -> Answer:
 
 async def _read(context: ToolContext, ref: str, asked: Get, page: Page, kept: int) -> bool:
     """Add what an id means. Say whether all of it fitted. Raises NotFoundError."""
-    if ref.startswith(answers.EVENT_ID):
+    inner = unbracketed(ref)
+    if inner.startswith(answers.EVENT_ID):
         return await _around(context, FIRST_LETTER.format(bare(ref)), asked, page, kept)
-    if ref.startswith("grip:"):
-        return await _around(context, ref, asked, page, kept, is_quoted=True)
+    if inner.startswith("grip:"):
+        return await _around(context, inner, asked, page, kept, is_quoted=True)
     found: api.WhyResponse = await context.operation("why", api.RefRequest(ref=bare(ref)))
     is_full = asked.detail == "full"
     for piece in answers.memory(found, context.utc_offset, full=is_full):
