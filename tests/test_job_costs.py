@@ -159,8 +159,9 @@ async def test_without_a_writer_no_job_costs_anything(opened: Opener) -> None:
 
 
 @pytest.fixture
-def named(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the environment name the server as the Writer."""
+def named(shell: Shell, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the shell's environment name the server as the Writer."""
+    del shell
     for name, value in {
         "SCRUBJAY_WRITER": "openai",
         "SCRUBJAY_WRITER_URL": f"{server.url}/v1",

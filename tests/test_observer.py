@@ -374,6 +374,21 @@ async def test_one_session_whose_question_fails_does_not_keep_the_others_waiting
         assert (await service.call(PERSON, "stats", NOTHING)).to_learn == 0
 
 
+async def test_a_run_that_a_person_asks_for_asks_a_writer_that_is_left_alone(
+    observed: Opener, server: ModelServer
+) -> None:
+    server.faults.extend([Fault(status=401)] * 3)
+    server.answer = lambda _: ANSWER
+    async with observed() as service:
+        await ingest(service, PORT, DONE)
+        for _ in range(3):
+            ran = await service.call(PERSON, "run_job", api.JobRequest(name="observe"))
+            assert ran.error == "denied"
+        assert not await service.observe.due()
+        await observe(service)
+        assert len(await listed(service)) == 1
+
+
 async def test_a_run_of_the_patterns_leaves_sessions_to_the_writer(observed: Opener, server: ModelServer) -> None:
     async with observed() as service:
         await ingest(service, said("I prefer tea to coffee in the morning.", ts=NOW))

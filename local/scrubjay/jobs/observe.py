@@ -106,7 +106,10 @@ class Observe:
 
     async def finish(self) -> int:
         """Read all that waits, over or not. Returns how many memories are new. Raises as `run` does."""
-        return await self._read([end.session_id for end in await self._waiting()]) if self.is_on() else 0
+        if not self.is_on():
+            return 0
+        self._writer.end_rest()
+        return await self._read([end.session_id for end in await self._waiting()])
 
     async def asks(self) -> Asked:
         """Return what a run would ask now if it read all that waits, quiet or not."""

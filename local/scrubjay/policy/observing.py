@@ -19,7 +19,7 @@ class SupportPolicy:
     cited_floor: float = 0.22  # of a passage of a turn that the observer names: that it names it says something
     cited_joint_floor: float = 0.32  # of two, the first of which is in such a turn
     least_part: float = 0.1  # of the first of two, unless it is cited ("yes, that one"): a place must say something
-    second_sentence: float = 0.15  # what another sentence must add to the first, as a share of the fact's words
+    second_sentence: float = 0.08  # what another sentence must add to the first, as a share of the fact's words
     carried: float = 0.6  # of a fact whose one literal only a tool printed: people said the rest
     near_turns: int = 4  # between two passages of one fact: a proposal, its answer, and what came between
     prior_turns: int = 40  # as many turns without any of its words are taken to lie before: in two turns all is rare

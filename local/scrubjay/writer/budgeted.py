@@ -135,6 +135,10 @@ class BudgetedWriter:
         """Whether it is left alone now, after failures in a row."""
         return self._rests_until > self._monotonic()
 
+    def end_rest(self) -> None:
+        """Ask it again at the next call, whatever failed before: a person wants to know."""
+        self._rests_until = 0.0
+
     async def failing(self) -> Failing | None:
         """Return since when every call has failed and why, None where the last one was answered or none was made.
 
@@ -184,8 +188,9 @@ class BudgetedWriter:
         rest = self._rests_until - self._monotonic()
         if rest > 0:
             raise UnavailableError(
-                f"{chosen.destination} failed {self._failures} times in a row and is left alone for {rest:.0f} seconds",
-                hint="scrubjay cost shows how its calls ended",
+                f"{chosen.destination} failed {self._failures} times in a row and is left alone for {rest:.0f} seconds"
+                f"{'' if self._trouble is None else f'; the last error: {self._trouble.message}'}",
+                hint=(self._trouble and self._trouble.hint) or "scrubjay cost shows how its calls ended",
                 retry_after=rest,
             )
 

@@ -256,16 +256,14 @@ class EventQueries:
                 last_type=EventType(row[4]),
             )
             for row in self._fetch(
-                "select id, waiting, (select coalesce(sum(length(text)), 0) from event e where e.session_id = w.id"
-                " and e.n > w.read and e.n not in (select n from unlearned) and not e.forgotten"
-                " and e.type in (select value from json_each(?))), last,"
-                " (select type from event e where e.session_id = w.id and not e.forgotten"
-                " order by e.ts desc, e.seq desc, e.id desc limit 1) from (select s.id, s.last, s.last_n,"
-                " coalesce(l.n, 0) read,"
-                " (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0)"
-                " and e.n not in (select n from unlearned) and not e.forgotten) waiting"
-                " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)) w"
-                " where waiting > 0 order by last_n",
+                "select w.id, waiting, chars, w.last, (select type from event e where e.session_id = w.id"
+                " and not e.forgotten order by e.ts desc, e.seq desc, e.id desc limit 1) from (select s.id, s.last,"
+                " s.last_n, count(*) waiting,"
+                " sum(iif(e.type in (select value from json_each(?)), length(e.text), 0)) chars"
+                " from session s left join learned l on l.session_id = s.id"
+                " cross join event e on e.session_id = s.id and e.n > coalesce(l.n, 0) and not e.forgotten"
+                " and e.n not in (select n from unlearned)"
+                " where s.last_n > coalesce(l.n, 0) group by s.id) w order by last_n",
                 (rows.array(SPOKEN),),
             )
         ]
