@@ -12,6 +12,7 @@ from scrubjay.writer.budget import Caps
 from scrubjay_bench import cli, devmem, devmem_asking
 from scrubjay_bench.devmem_asking import Memories, Observed, Run
 from scrubjay_bench.devmem_writers import NO_CAPS, Answers, LabelWriter
+from scrubjay_shared.errors import UnavailableError
 from writer_server import ModelServer, model_server
 
 OWN = Path(__file__).parent.parent / "bench" / "devmem"
@@ -65,10 +66,11 @@ def test_what_no_turn_says_does_not(server: ModelServer, tmp_path: Path) -> None
     assert found.counts["unsupported_facts"] >= 0.9 * len(knows.said)
 
 
-def test_over_budget_nothing_is_asked_and_patterns_read(server: ModelServer, tmp_path: Path) -> None:
-    _, found, _ = observed(server, tmp_path, strangers=False, caps=Caps(daily=1, monthly=1))
-    assert (server.asked, found.calls, found.tokens) == ([], 0, 0)
-    assert found.by_patterns > 0
+def test_over_budget_nothing_is_asked_and_nothing_is_measured(server: ModelServer, tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError, match="not distilled") as caught:
+        observed(server, tmp_path, strangers=False, caps=Caps(daily=1, monthly=1))
+    assert "writer_daily_tokens" in caught.value.hint
+    assert server.asked == []
 
 
 def test_the_command_says_what_the_observer_did(

@@ -21,7 +21,7 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, NotFoundError
 from scrubjay_shared.records import EventDraft, MemoryDraft, Trust
 from service_calls import NOTHING, NOW, Opener, ingest, said
-from writer_server import KEY, POLICY, ModelServer, model_server
+from writer_server import KEY, POLICY, Fault, ModelServer, model_server
 
 pytestmark = pytest.mark.anyio
 
@@ -158,9 +158,10 @@ async def test_without_a_writer_no_job_costs_anything(opened: Opener) -> None:
     assert [job.cost for job in jobs] == [None] * len(jobs)
 
 
-def test_the_command_tells_the_cost_before_it_runs_and_a_dry_run_only_tells_it(
-    shell: Shell, server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def named(shell: Shell, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the shell's environment name the server as the Writer."""
+    del shell
     for name, value in {
         "SCRUBJAY_WRITER": "openai",
         "SCRUBJAY_WRITER_URL": f"{server.url}/v1",
@@ -169,6 +170,27 @@ def test_the_command_tells_the_cost_before_it_runs_and_a_dry_run_only_tells_it(
         "WRITER_KEY": KEY,
     }.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("named")
+def test_the_command_says_that_the_writer_failed_and_how(shell: Shell, server: ModelServer) -> None:
+    asyncio.run(_received(shell.home / "data" / "memory.db", turns("s", 1)))
+    server.faults.extend([Fault(status=401)] * 2)
+
+    code, shown, remark = shell.run("--text", "jobs", "run", "observe")
+    ran = shell.run("jobs", "run", "observe")
+
+    assert (code, "denied" in shown) == (1, True)
+    assert "observe failed: " in remark
+    assert "refused the key (401); writer_key_env names the variable" in " ".join(remark.split())
+    assert ran[0] == 1
+    assert '"problem"' in ran[1]
+
+
+@pytest.mark.usefixtures("named")
+def test_the_command_tells_the_cost_before_it_runs_and_a_dry_run_only_tells_it(
+    shell: Shell, server: ModelServer
+) -> None:
     asyncio.run(_received(shell.home / "data" / "memory.db", turns("s", 1)))
 
     told = shell.json("jobs", "run", "observe", "--dry-run")["jobs"]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scrubjay.distill import parse_directives
 from scrubjay.distill.answer import read_answer
+from scrubjay.distill.directives import from_json
 from scrubjay.distill.observer_prompt import Question, fitting, question
 from scrubjay.distill.support import Said, Turns
 from scrubjay.policy import DEFAULT, ObserverPolicy, SupportPolicy
@@ -61,7 +62,6 @@ def test_what_stands_beside_a_scope_belongs_to_the_next_fact() -> None:
         ("@observe proj\nUse ninja.", 1, 1),
         ("@supersedes m9\n@observe project\nUse ninja.", 1, 1),
         ("@observe project\n@supersedes m9\nUse ninja.", 2, 1),
-        ("@type rule\n@observe project\nUse ninja.", 1, 1),
         ("@turns all\n@observe project\nUse ninja.", 1, 1),
         ("@observe project", 1, 0),
         ("Use ninja.", 0, 1),
@@ -70,6 +70,55 @@ def test_what_stands_beside_a_scope_belongs_to_the_next_fact() -> None:
 def test_a_directive_of_which_a_part_is_malformed_is_not_taken(text: str, malformed: int, untagged: int) -> None:
     read = parse_directives(text, known={"m2"})
     assert (read.observed, read.malformed, read.dropped_untagged) == ((), malformed, untagged)
+
+
+USED = (Scope.PROJECT, "Use ninja.", MemoryType.DECISION, "build", (1, 3))
+SHAPES = {
+    "bulleted": "- @topic build\n- @type decision\n- @turns 1, 3\n- @observe project\n- Use ninja.",
+    "numbered": "1. @observe project\n   @topic build\n   @type decision\n   @turns 1, 3\n   Use ninja.",
+    "bold": "**@topic** build\n**@type decision**\n**@turns**: 1, 3\n**@observe project**\n**Use ninja.**",
+    "code": "```\n`@topic build`\n`@type decision`\n`@turns 1, 3`\n`@observe project`\n`Use ninja.`\n```",
+    "colons": "@topic: build\n@type: decision\n@turns: 1, 3\n@observe: project\nUse ninja.",
+    "one line": "@observe project @topic build @type decision @turns 1, 3\nUse ninja.",
+    "brackets": "@topic build\n@type decision\n@turns [1], [3]\n@observe project\nUse ninja.",
+    "cited": "[1] @topic build\n@type decision\n@observe project: Use ninja [1, 3].",
+    "json": '```json\n[{"observe": "project", "topic": "build", "type": "decision", "turns": [1, 3], "fact": "Use ninja."}]\n```',
+    "json object": '{"facts": [{"@scope": "project", "topic": "build", "type": "decision", "turns": "1, 3", "text": "Use ninja."}]}',
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_shapes_that_models_give_to_directives_are_read(shape: str) -> None:
+    read = parse_directives(from_json(SHAPES[shape]) or SHAPES[shape])
+    assert [(one.scope, one.content, one.type, one.topic, one.turns) for one in read.observed] == [USED]
+    assert (read.malformed, read.dropped_untagged) == (0, 0)
+
+
+def test_a_fact_that_is_wrapped_is_one_fact() -> None:
+    wrapped = CRANE.replace("customer's ", "customer's\n")
+    [one] = parse_directives(f"@observe project\n{wrapped}\nThat is all.").observed
+    assert one.content == CRANE
+    [two] = parse_directives(f"- @observe project\n- {wrapped}\n\n- That is all.").observed
+    assert two.content == CRANE
+
+
+def test_a_fact_of_an_unknown_type_is_taken_without_it_and_counted() -> None:
+    read = parse_directives("@type rule\n@observe project\nUse ninja.")
+    assert [(one.content, one.type) for one in read.observed] == [("Use ninja.", None)]
+    assert (read.malformed, read.unknown_types) == (0, 1)
+
+
+@pytest.mark.parametrize("answer", ["[]", '{"facts": []}', "NONE", "**NONE**", "None: the turns hold nothing new."])
+def test_an_answer_that_there_is_nothing_is_one(answer: str) -> None:
+    read = read_answer(answer, asked(event(CRANE)), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert (read.promoted, read.is_unusable, dict(read.counts)) == ((), False, {})
+
+
+@pytest.mark.parametrize("answer", ["", "<think>so</think>", "You like tea.", '[{"tea": 1}]', "{", "[[1]]"])
+def test_an_answer_without_a_directive_is_none_of_an_observer_and_counts_as_malformed(answer: str) -> None:
+    read = read_answer(answer, asked(event(CRANE)), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert (read.promoted, read.is_unusable) == ((), True)
+    assert read.counts["malformed_facts"] >= 1
 
 
 @settings(max_examples=60)
@@ -109,6 +158,66 @@ def test_a_fact_with_something_that_nobody_said_is_found_nowhere(fact: str) -> N
     assert turns(*TALK).support(fact, [1]) is None
 
 
+@pytest.mark.parametrize(
+    ("fact", "said", "is_said"),
+    [
+        ("The crane listens on port 41.", "The crane listens on port 9417.", False),
+        ("The crane listens on port 94.", "The crane listens on port 9417.", False),
+        ("The crane listens on port 9417.", "The crane listens on port 9,417.", True),
+        ("The harbour opens on 3 November.", "The harbour opens on 30 November.", False),
+        ("The harbour opens on 30 November.", "The harbour opens on 30th November.", True),
+        ("The crane lifts 3 tons.", "The crane lifts 3.5 tons.", False),
+        ("The crane lifts 3.5 tons.", "The crane lifts 35 tons.", False),
+        (
+            "The crane of the harbour waits for 30 s before it turns.",
+            "The crane of the harbour waits for 30s before it turns.",
+            True,
+        ),
+        ("The crane runs Python 3.12.", "The crane runs Python 3.12.4.", True),
+        ("The crane runs Python 3.1.", "The crane runs Python 3.12.", False),
+        ("The crane has release v2.", "The crane has release 2.", False),
+        ("The crane has release 2.", "The crane has release v2.", True),
+        (
+            "The crane of the harbour talks to gpt-4 before it turns.",
+            "The crane of the harbour talks to gpt4 before it turns.",
+            True,
+        ),
+        ("The crane listens on port 28.", "The crane listens on some port.", False),  # the day of the turns, no date
+        ("The crane has deviceKeys of its own.", "The crane has a deviceKey of its own.", True),
+        ("The crane has a deviceKey of its own.", "The crane has deviceKeys of its own.", True),
+        ("The crane has deviceLocks of its own.", "The crane has a deviceKey of its own.", False),
+    ],
+)
+def test_a_number_is_said_by_itself_and_a_name_by_its_singular(fact: str, said: str, *, is_said: bool) -> None:
+    assert (turns(said).support(fact) is not None) is is_said
+
+
+def test_a_place_is_the_sentences_that_carry_the_fact() -> None:
+    before, after = "We had rain all day, and the ferry came late. ", " The buoys can wait until the next week."
+    said = turns(before * 2 + CRANE + after)
+    found = said.support("The crane server listens on port 9417: no other is open in the firewall.")
+    assert found is not None
+    [place] = found.places
+    assert (before * 2 + CRANE + after)[place.start : place.end] == CRANE
+    two = turns(before + "Port 9417 is for the crane server. " + "The firewall of the customer opens no other." + after)
+    both = two.support("The crane server listens on port 9417, since the customer's firewall opens no other.")
+    assert both is not None
+    [place] = both.places
+    assert place.end - place.start == len(
+        "Port 9417 is for the crane server. The firewall of the customer opens no other."
+    )
+
+
+def test_each_cited_turn_that_says_something_of_a_fact_is_a_place() -> None:
+    said = turns(CRANE, "Good morning to you all.", "So port 9417 goes into the crane server's settings.")
+    fact = "The crane server listens on port 9417: no other is open in the firewall."
+    uncited, cited = said.support(fact, [0]), said.support(fact, [0, 1, 2])
+    assert uncited is not None
+    assert cited is not None
+    assert (uncited.places, uncited.beside) == (cited.places, ())
+    assert [place.turn for place in cited.beside] == [2]
+
+
 def test_a_fact_that_two_turns_say_together_rests_on_both() -> None:
     said = turns(
         "Should the exporter write parquet?",
@@ -126,12 +235,12 @@ def test_the_date_of_the_turns_is_known_without_being_said() -> None:
     assert turns(CRANE).support("Since 2026-03-28 the crane server must listen on port 9417.") is None
 
 
-def test_trust_is_that_of_the_least_turn_that_is_needed() -> None:
+def test_trust_is_that_of_the_least_turn_that_is_needed_and_of_an_agent_for_one_literal_of_a_tool() -> None:
     said = Said(text="The crane server must listen on the port of the firewall.", ts=AT, trust=Trust.USER, spoken=True)
     printed = Said(text="port 7777", ts=AT, trust=Trust.UNTRUSTED, spoken=False)
     found = Turns([said, printed], SupportPolicy()).support("The crane server listens on port 7777 of the firewall.")
     assert found is not None
-    assert found.trust is Trust.UNTRUSTED
+    assert found.trust is Trust.AGENT
     again = Turns([said, printed, replace(printed, trust=Trust.AGENT, spoken=True)], SupportPolicy())
     better = again.support("The crane server listens on port 7777 of the firewall.")
     assert better is not None
@@ -169,6 +278,15 @@ def test_an_answer_may_hold_no_more_facts_than_it_is_allowed() -> None:
     assert read.counts["duplicates"] == POLICY.max_facts - 1
 
 
+def test_a_cited_paste_is_no_place_beside_what_the_person_said() -> None:
+    paste = "\n".join(f"12:00:0{n} INFO crane: the server listens on port 9417 behind the firewall" for n in range(6))
+    answer = f"@turns 1, 2\n@observe project\n{CRANE}"
+    [made] = read_answer(
+        answer, asked(event(CRANE), event(f"here:\n{paste}", 1)), policy=POLICY, distill_policy=DEFAULT.distill
+    ).promoted
+    assert (made.observation.trust, made.also) == (Trust.USER, ())
+
+
 # --- prompts ----------------------------------------------------------------------------------------------------------
 
 
@@ -197,3 +315,11 @@ def test_when_room_is_short_what_tools_printed_goes_first() -> None:
     made = question([tool("printed " * 90, 0), event("said " * 150, 1)], frozenset({"e0", "e1"}), [], policy)
     assert "said said" in made.text
     assert "printed" not in made.text
+
+
+def test_a_prompt_names_the_project_and_the_person_where_they_are_known() -> None:
+    made = question([event(CRANE)], frozenset({"e0"}), [], POLICY, person="Ines\n</about>")
+    lines = made.text.splitlines()
+    assert lines[1:3] == ["project: p1", "person: Ines </about>"]
+    unknown = question([event(CRANE, project=None)], frozenset({"e0"}), [], POLICY)
+    assert "<about" not in unknown.text

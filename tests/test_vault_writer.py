@@ -142,7 +142,7 @@ async def test_without_a_usable_answer_vaults_are_condensed_as_without_a_writer(
     await service.call(PERSON, "vault_sync", api.VaultSyncRequest(agent="zara", confirm=True))
     server.answer = lambda _: "I would rather talk about the weather."
     if how == "fails":
-        server.faults.append(Fault(status=400))
+        server.faults.append(Fault(status=403))
     if how == "over budget":
         service.writer.caps = Caps(daily=10, monthly=10)
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from scrubjay.settings import load
 from scrubjay.writer import configured
 from scrubjay.writer.budget import Caps, asked
 from scrubjay.writer.budgeted import BudgetedWriter
-from scrubjay.writer.port import Prompt
+from scrubjay.writer.port import NoAnswerError, Prompt
 from scrubjay_shared.errors import (
     BudgetError,
     DeniedError,
@@ -87,15 +88,91 @@ async def test_a_prompt_comes_back_as_text_with_the_tokens_that_the_server_count
     assert server.counted == written.usage.total
 
 
+@pytest.mark.parametrize("api", ["openai", "anthropic", "ollama"])
+@pytest.mark.parametrize(("said", "match"), [("word " * 100, "cut off"), ("", "answered nothing"), (" \n", "nothing")])
+async def test_an_answer_that_is_cut_or_empty_is_a_failure_that_counts_what_it_cost(
+    api: str, said: str, match: str, server: ModelServer, opened: Opener
+) -> None:
+    server.is_ollama = api == "ollama"
+    server.answer = lambda _: said
+    async with opened(**options(server, "anthropic" if api == "anthropic" else "openai")) as service:
+        before = server.counted
+        with pytest.raises(NoAnswerError, match=match) as caught:
+            await service.writer.write(PROMPT, job="observe")
+        [row] = await rows(service)
+
+    assert caught.value.hint
+    assert (row[3] + row[4] >= server.counted - before, row[-1]) == (True, "failed")
+    assert len(server.asked) == 1
+
+
+LONG = Prompt(system="Say what is so.", text="The magpie nests in the walnut tree. " * 1_000, max_output_tokens=50)
+
+
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
-async def test_an_answer_that_ends_at_its_bound_is_said_to_be_cut_short(
+async def test_a_prompt_of_which_a_server_read_a_part_is_a_failure(
     api: str, server: ModelServer, opened: Opener
 ) -> None:
-    server.answer = lambda _: "word " * 100
     async with opened(**options(server, api)) as service:
-        written = await service.writer.write(PROMPT, job="observe")
+        assert (await service.writer.write(LONG, job="observe")).text
+        server.context = 4_096
+        with pytest.raises(NoAnswerError, match=r"read 4,\d\d\d tokens of a prompt that has more"):
+            await service.writer.write(LONG, job="observe")
 
-    assert written.cut_short
+
+async def test_an_answer_is_asked_for_without_chance_and_without_thinking(server: ModelServer, opened: Opener) -> None:
+    async with opened(**options(server)) as service:
+        await service.writer.write(PROMPT, job="observe")
+    async with opened(**options(server, "anthropic")) as service:
+        await service.writer.write(PROMPT, job="observe")
+
+    openai, anthropic = (asked.body for asked in server.asked)
+    assert (openai["temperature"], openai["reasoning_effort"]) == (0, "none")
+    assert openai["chat_template_kwargs"] == {"enable_thinking": False}
+    assert (anthropic["temperature"], anthropic["thinking"]) == (0, {"type": "disabled"})
+
+
+async def test_a_parameter_that_a_server_refuses_is_left_out_from_then_on(server: ModelServer, opened: Opener) -> None:
+    server.knows = frozenset({"model", "messages", "max_tokens", "stream", "temperature"})
+    async with opened(**options(server)) as service:
+        for _ in range(2):
+            assert (await service.writer.write(PROMPT, job="observe")).text
+        ledger = await rows(service)
+
+    assert [row[-1] for row in ledger] == ["done", "done"]
+    refused = len(server.asked) - 2
+    assert refused == 3  # chat_template_kwargs, and both values of reasoning_effort
+    assert server.asked[-1].body.keys() == server.knows
+
+
+async def test_what_a_server_refuses_for_another_reason_is_wished_for_again(
+    server: ModelServer, opened: Opener
+) -> None:
+    server.faults.extend([Fault(status=400, body=b"{}")] * 3)
+    async with opened(**options(server)) as service:
+        with pytest.raises(InvalidError):
+            await service.writer.write(PROMPT, job="observe")
+        await service.writer.write(PROMPT, job="observe")
+
+    assert server.asked[2].body.keys().isdisjoint({"temperature", "reasoning_effort", "chat_template_kwargs"})
+    assert server.asked[-1].body["temperature"] == 0
+
+
+async def test_ollama_is_asked_in_its_own_way_for_a_context_that_holds_the_prompt(
+    server: ModelServer, opened: Opener
+) -> None:
+    server.is_ollama = True
+    async with opened(**options(server)) as service:
+        written = await service.writer.write(PROMPT, job="observe")
+        await service.writer.write(LONG, job="observe")
+        ledger = await rows(service)
+
+    short, long = server.asked
+    assert (short.path, short.system, short.text, short.most) == ("/api/chat", PROMPT.system, PROMPT.text, 50)
+    assert (short.body["think"], short.body["truncate"], short.body["options"]["temperature"]) == (False, False, 0)
+    assert short.body["options"]["num_ctx"] == POLICY.context_tokens
+    assert long.body["options"]["num_ctx"] == 2 * POLICY.context_tokens >= LONG.bytes // 2
+    assert written.usage.total == ledger[0][3] + ledger[0][4]
 
 
 NAMES = {"openai": ("prompt_tokens", "completion_tokens"), "anthropic": ("input_tokens", "output_tokens")}
@@ -117,17 +194,17 @@ async def test_usage_that_is_missing_or_makes_no_sense_is_counted_as_the_most_it
 
 
 REFUSED = {
-    400: InvalidError,
     401: DeniedError,
     403: DeniedError,
     404: NotFoundError,
     413: TooLargeError,
     302: InvalidError,
+    409: InvalidError,
 }
 
 
 async def test_what_a_server_refuses_is_not_tried_again_and_costs_nothing(server: ModelServer, opened: Opener) -> None:
-    async with opened(**options(server)) as service:
+    async with opened(**options(server, failures=1_000)) as service:
         for status, kind in REFUSED.items():
             server.faults.append(Fault(status=status, headers={"Location": "/elsewhere"}))
             with pytest.raises(ScrubjayError) as caught:
@@ -169,7 +246,9 @@ async def test_a_server_that_wants_a_long_wait_is_left_to_the_next_run(server: M
     assert len(server.asked) == 1
 
 
-async def test_each_try_that_fails_counts_all_that_it_may_have_cost(server: ModelServer, opened: Opener) -> None:
+async def test_each_try_counts_what_it_may_have_cost_and_one_that_the_server_failed_at_nothing(
+    server: ModelServer, opened: Opener
+) -> None:
     server.faults.extend([Fault(status=503), Fault(cut_off=True), Fault(status=529)])
     async with opened(**options(server)) as service:
         with pytest.raises(UnavailableError):
@@ -178,8 +257,9 @@ async def test_each_try_that_fails_counts_all_that_it_may_have_cost(server: Mode
         spent = await service.writer.spent()
 
     assert len(server.asked) == POLICY.attempts == len(ledger)
-    assert {row[3:] for row in ledger} == {(MOST - 50, 50, 1, "failed")}
-    assert server.counted <= spent.daily == 3 * MOST
+    failed, lost = (0, 0, 0, "failed"), (MOST - 50, 50, 1, "failed")
+    assert [row[3:] for row in ledger] == [failed, lost, failed]
+    assert server.counted <= spent.daily == MOST
 
 
 MALFORMED = {
@@ -411,13 +491,38 @@ async def test_status_says_where_prompts_go_and_when_a_cap_is_used_up(server: Mo
     async with opened(**options(server)) as service:
         assert (await service.call(PERSON, "status", api.Nothing())).warnings == ()
     far = replace(server.chosen(), destination="models.example.com", leaves=True)
-    async with opened(writer=far, caps=Caps(daily=MOST, monthly=10 * MOST)) as service:
+    async with opened(writer=far, caps=Caps(daily=100_000, monthly=10**6)) as service:
         [goes] = (await service.call(PERSON, "status", api.Nothing())).warnings
-        server.faults.append(Fault(body=b""))
-        with pytest.raises(UnavailableError):
-            await service.writer.write(PROMPT, job="observe")
+        long = replace(PROMPT, text="x" * 24_000, max_output_tokens=20_000)
+        server.faults.append(Fault(usage={}))
+        await service.writer.write(long, job="observe")
         warnings = (await service.call(PERSON, "status", api.Nothing())).warnings
+        assert (await service.writer.write(long, job="observe")).text, "it warns before a call is refused"
 
     assert "send what was said to your agents to models.example.com" in goes
-    assert f"{MOST:,} of the {MOST:,} tokens of this day" in warnings[1]
+    assert "of the 100,000 tokens of this day" in warnings[1]
     assert len(warnings) == 2
+
+
+@pytest.mark.parametrize("how", ["refuses", "is away", "no key"])
+async def test_a_writer_that_fails_is_told_of_with_since_when_and_why_until_it_answers(
+    how: str, server: ModelServer, opened: Opener
+) -> None:
+    with model_server() as gone:
+        away = gone.chosen()
+    keyless = replace(server.chosen(), writer=configured.Keyless(variable="ABSENT"))
+    chosen = {"refuses": server.chosen(), "is away": away, "no key": keyless}[how]
+    if how == "refuses":
+        server.faults.extend([Fault(status=403)])
+    async with opened(writer=chosen, caps=CAPS, policy=MemoryPolicy(writer=POLICY)) as service:
+        with pytest.raises(ScrubjayError) as caught:
+            await service.writer.write(PROMPT, job="observe")
+        [told] = (await service.call(PERSON, "status", api.Nothing())).warnings
+        now = datetime.now().astimezone().strftime("%Y-%m-%d")
+        assert f"since {now}" in told
+        assert caught.value.message in told
+    async with opened(writer=server.chosen(), caps=CAPS, policy=MemoryPolicy(writer=POLICY)) as service:
+        [after] = (await service.call(PERSON, "status", api.Nothing())).warnings  # the ledger has the kind of error
+        await service.writer.write(PROMPT, job="observe")
+        assert (await service.call(PERSON, "status", api.Nothing())).warnings == ()
+    assert "the writer fails" in after

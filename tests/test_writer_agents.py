@@ -301,3 +301,33 @@ def test_a_login_reaches_the_agent_where_links_may_not_be_made(
 def test_a_login_that_cannot_be_given_to_the_agent_is_an_error_of_the_writer(tmp_path: Path) -> None:
     with pytest.raises(NotReachedError, match="cannot be given to the agent"):
         headless._lead(tmp_path / "nowhere" / "link", tmp_path / "login.json")
+
+
+CUT = {
+    "claude": json.dumps(CLAUDE | {"stop_reason": "max_tokens"}),
+    "codex": "\n".join(map(json.dumps, [*CODEX[:-1], {"type": "turn.failed", "error": {"message": "magpie"}}])),
+    "opencode": "\n".join(
+        json.dumps(one | {"part": one["part"] | {"reason": "length"}} if one["type"] == "step_finish" else one)
+        for one in OPENCODE
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+async def test_an_answer_that_an_agent_did_not_bring_to_its_end_is_a_failure(
+    name: str, machine: Machine, opened: Opener
+) -> None:
+    machine.prints(name, CUT[name])
+    async with opened(**machine.options(name)) as service:
+        with pytest.raises(UnavailableError, match=r"cut off|without an answer") as caught:
+            await service.writer.write(PROMPT, job="observe")
+        assert (await last_row(service))[-1] == "failed"
+    assert "magpie" not in caught.value.message
+
+
+async def test_an_agent_that_gave_up_and_counted_nothing_costs_nothing(machine: Machine, opened: Opener) -> None:
+    machine.prints("claude", "unknown option --effort", code=1)
+    async with opened(**machine.options("claude")) as service:
+        with pytest.raises(UnavailableError, match="exit code 1"):
+            await service.writer.write(PROMPT, job="observe")
+        assert (await last_row(service))[1:] == (0, 0, 0, "failed")

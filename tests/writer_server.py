@@ -1,7 +1,8 @@
 """A model server that counts the tokens of its callers itself, answers from a script, and fails when it is told to.
 
-It speaks the chat completions of OpenAI and the messages of Anthropic. Its count is the provider's: a budget is proved
-against it, not against our own ledger.
+It speaks the chat completions of OpenAI, the messages of Anthropic, and Ollama's chat where it `is_ollama`. Its count is
+the provider's: a budget is proved against it, not against our own ledger. What it refuses or fails at costs nothing, as
+with providers; an answer that gets lost on its way does.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Fault:
     usage: dict[str, Any] | None = None
     cut_off: bool = False
     silent: bool = False
+    cut_short: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,11 @@ class ModelServer(ThreadingHTTPServer):
         self.asked: list[Asked] = []
         self.faults: deque[Fault | None] = deque()
         self.answer: Callable[[Asked], str] = lambda _: "It is written."
+        self.is_ollama = False
+        self.knows: frozenset[str] | None = None
+        """The parameters that it takes, None: all; another is refused by its name."""
+        self.context = 10**9
+        """How many tokens it reads; of a longer prompt it loses the beginning without a word, as some servers do."""
         self.counted = 0
         """The tokens of everybody, read and written, as this server counts them."""
         self.reading = threading.Event()
@@ -108,50 +115,67 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: ModelServer
 
+    def do_GET(self) -> None:
+        found = self.server.is_ollama and self.path == "/api/version"
+        self._send(Fault(status=200 if found else 404), b'{"version": "0.40.0"}' if found else b"{}")
+
     def do_POST(self) -> None:
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         openai = self.path.endswith("/chat/completions")
+        ollama = self.path == "/api/chat"
         roles = {message["role"]: message["content"] for message in body["messages"]}
         asked = Asked(
             path=self.path,
             headers=dict(self.headers.items()),
-            system=roles.get("system", "") if openai else body.get("system", ""),
+            system=roles.get("system", "") if openai or ollama else body.get("system", ""),
             text=roles["user"],
-            most=body.get("max_tokens") or body["max_completion_tokens"],
+            most=body["options"]["num_predict"] if ollama else body.get("max_tokens") or body["max_completion_tokens"],
             body=body,
         )
         server.asked.append(asked)
         server.reading.set()
         fault = server.faults.popleft() if server.faults else None
         fault = fault or Fault()
-        if 400 <= fault.status < 500:  # refused before it is read
+        if server.knows is not None and (unknown := sorted(body.keys() - server.knows)):
+            said = {"error": {"message": f"Unknown parameter: '{unknown[0]}'", "param": unknown[0]}}
+            return self._send(Fault(status=400), json.dumps(said).encode())
+        if fault.status >= 300:  # refused before it is read, or failed at
             return self._send(
                 fault, fault.body or b'{"error": {"message": "no, because of: ' + asked.text.encode() + b'"}}'
             )
-        read = tokens_of(asked.system) + tokens_of(asked.text) + FRAMING
+        read = min(tokens_of(asked.system) + tokens_of(asked.text) + FRAMING, server.context)
         server.count(read)
         if fault.silent:
             server.going_on.wait(30)
             self.close_connection = True
             return None
+        answer: dict[str, Any]
         text = server.answer(asked)
         wrote = min(tokens_of(text), asked.most)
         server.count(wrote)
+        is_cut = fault.cut_short or wrote == asked.most
+        if ollama:
+            usage = {"prompt_eval_count": read, "eval_count": wrote}
+            answer = {
+                "model": body["model"],
+                "message": {"content": text},
+                "done_reason": "length" if is_cut else "stop",
+            }
+            answer |= usage if fault.usage is None else fault.usage
+            return self._send(fault, json.dumps(answer).encode() if fault.body is None else fault.body)
         if openai:
             usage = {"prompt_tokens": read, "completion_tokens": wrote, "total_tokens": read + wrote}
-            answer: dict[str, Any] = {
+            answer = {
                 "model": f"{body['model']}-1",
-                "choices": [
-                    {"message": {"content": text}, "finish_reason": "length" if wrote == asked.most else "stop"}
-                ],
+                "choices": [{"message": {"content": text}, "finish_reason": "length" if is_cut else "stop"}],
             }
         else:
             usage = {"input_tokens": read - 5, "cache_read_input_tokens": 5, "output_tokens": wrote}
             answer = {
                 "model": f"{body['model']}-1",
                 "content": [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": text}],
-                "stop_reason": "max_tokens" if wrote == asked.most else "end_turn",
+                "stop_reason": "max_tokens" if is_cut else "end_turn",
             }
         answer["usage"] = usage if fault.usage is None else fault.usage
         return self._send(fault, json.dumps(answer).encode() if fault.body is None else fault.body)

@@ -288,7 +288,7 @@ async def settled(service: Application, name: str) -> None:
     if left.to_learn or left.to_embed:
         raise UnavailableError(
             f"{name}: {left.to_learn} events not distilled, {left.to_embed} texts not embedded",
-            hint="scrubjay models list says whether the model is whole",
+            hint=left.problem or "scrubjay models list says whether the model is whole",
         )
 
 

@@ -125,6 +125,7 @@ class JobRun:
     """One run of a job. `error` is the code of the error that ended it, null when it went well.
 
     `waited_ms` is how long a run that was asked for waited for the one under way, which may have done its work.
+    `problem` is what that error says and what to do about it; a history tells the code alone.
     """
 
     job: str
@@ -132,6 +133,7 @@ class JobRun:
     ms: int
     error: str | None = None
     waited_ms: int = 0
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,10 +186,14 @@ class SettleRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleResponse:
-    """What is still waiting; zeros when all is done."""
+    """What is still waiting; zeros when all is done.
+
+    `problem` is why a language model that is set could not be asked, null where it could or none is set.
+    """
 
     to_learn: int
     to_embed: int
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,8 @@ def finish(store: Transport, out: Output, *, wait: bool) -> None:
             )
         return
     left = settled(store, out)
+    if left.problem:
+        out.remark(f"what was said waits for the Writer: {left.problem}")
     if left.to_learn or left.to_embed:
         out.remark(
             f"not done yet: {render.words.counted(left.to_learn, 'event')} to learn from, "

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from scrubjay.distill.directives import Directive, parse_directives
+from scrubjay.distill.directives import Directive, from_json, parse_directives
 from scrubjay.distill.observe import PROMOTED, Observation, directed, observation, was_said
 from scrubjay.distill.observer_prompt import NOTHING, Question
 from scrubjay.distill.pasted import own_words
@@ -25,6 +25,8 @@ SOURCE = "observer/1"
 
 THOUGHT = re.compile(r"\A.{0,200000}</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 """What some models write before they answer."""
+
+NONE = re.compile(rf"[\s`*\"]*{NOTHING}\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +79,15 @@ def read_answer(
 ) -> Answered:
     """Return what an answer promotes of what it was asked about."""
     said = THOUGHT.sub("", answer, count=1).strip()
-    if said.strip("`.\n ").upper() in {NOTHING, ""}:
+    listed = from_json(said)
+    directives = parse_directives(said if listed is None else listed, asked.memories)
+    if not directives.observed and not directives.malformed and (listed == "" or NONE.match(said)):
         return Answered(promoted=(), counts={}, is_unusable=False)
-    directives = parse_directives(said, asked.memories)
+    is_unusable = not directives.observed
     counted: Counter[str] = Counter(
-        dropped_untagged_facts=directives.dropped_untagged, malformed_facts=directives.malformed
+        dropped_untagged_facts=directives.dropped_untagged,
+        malformed_facts=max(directives.malformed, int(is_unusable)),
+        unknown_types=directives.unknown_types,
     )
     turns = turns_of(asked.events, asked.fresh, policy)
     kept: dict[tuple[str, Scope, str | None], Promoted] = {}
@@ -100,7 +106,7 @@ def read_answer(
     return Answered(
         promoted=tuple(kept.values()),
         counts={name: count for name, count in counted.items() if count},
-        is_unusable=not directives.observed,
+        is_unusable=is_unusable,
     )
 
 
@@ -128,6 +134,7 @@ def promoted(
         return None
     found = [events[place.turn] for place in support.places]
     pasted = any(_is_pasted(event, place) for event, place in zip(found, support.places, strict=True))
+    beside = [place for place in support.beside if not _is_pasted(events[place.turn], place)]
     trust = least(support.trust, within.trust, *((Trust.IMPORT,) if pasted else ()))
     scope = _scope(directive, found[0], trust, within)
     places = [
@@ -136,7 +143,8 @@ def promoted(
             topic=directive.topic,
             trust=trust,
         )
-        for event, place in zip(found, support.places, strict=True)
+        for place in (*support.places, *beside)
+        for event in (events[place.turn],)
     ]
     return Promoted(observation=places[0], source=SOURCE, also=tuple(places[1:]))
 

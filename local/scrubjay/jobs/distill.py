@@ -68,8 +68,12 @@ class Distill:
     async def run(self, session_id: str | None = None) -> int:
         """Distil every event that was not yet, of one session or of all. Returns how many memories are new.
 
+        Where an observer reads the sessions, they wait for it: only one that is named is distilled.
+
         Who adds or forgets meanwhile does not wait: a step that was overtaken is done again.
         """
+        if session_id is None and self._is_observed():
+            return 0
         made = 0
         sessions = await asyncio.to_thread(self._sessions)
         names = await self._identity()

@@ -1,14 +1,17 @@
-"""The job of the observer: where a Writer is set, sessions that have become quiet are read by it.
+"""The job of the observer: where a Writer is set, sessions are read by it, at some length or at their end.
 
-A session is read a while after a request of its agent ended, or after its own end; one whose agent crashed, after
-longer. Where the Writer is over its budget, fails, or answers without directives, patterns read that step instead, as
-they do where none is set.
+A session is read when so much is new that a question is worth its tokens, and a while after its end; one whose end
+nobody told, after longer. Where the Writer is away, over its caps, or gives no answer, sessions wait for it: nothing is
+marked as read, and the run fails with the Writer's error. One whose own question fails is tried less and less often,
+each time with fewer turns, while the others go on. Where it answers without directives, patterns read that step.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrubjay.jobs.alike import Alike
@@ -19,18 +22,29 @@ from scrubjay.store import Store
 from scrubjay.store.queries.events import SessionEnd
 from scrubjay.writer.budget import Asked, asked
 from scrubjay.writer.budgeted import BudgetedWriter
-from scrubjay.writer.port import Prompt
+from scrubjay.writer.port import NoAnswerError, Prompt, UsageUnknownError
 from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import BudgetError, InvalidError, ScrubjayError, TooLargeError
 from scrubjay_shared.records import EventType
 
 if TYPE_CHECKING:
     from scrubjay.jobs.observe_session import SessionObserver
 
 JOB = "observe"
-ENDS = frozenset((EventType.ASSISTANT_STOP, EventType.SESSION_END, EventType.COMPACTION))
-"""The events after which a request of an agent, or its session, has come to an end."""
-
 STREAK = "malformed_reject_streak"
+
+OF_A_QUESTION = (NoAnswerError, InvalidError, TooLargeError)
+"""The errors that one session's question may be to blame for, and not the Writer."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """A session whose question failed so many times by itself: it is left alone until a time."""
+
+    failures: int
+    until: Millis
 
 
 class Observe:
@@ -66,6 +80,8 @@ class Observe:
         self._alike = alike
         self._locks = locks
         self._now = now
+        self._held: dict[str, _Held] = {}
+        self._paused_until = Millis(0)  # over its caps, the Writer is not asked in vain at each look
         self._seen: tuple[int, list[SessionEnd]] = (-1, [])  # the store's commits at the last look, and what waited
 
     def is_on(self) -> bool:
@@ -74,48 +90,75 @@ class Observe:
 
     async def due(self) -> bool:
         """Say whether a session is to be read now."""
-        return self.is_on() and bool(await self._ready())
+        resting = self._writer.rests or self._now() < self._paused_until
+        return self.is_on() and not resting and bool(await self._ready())
 
     async def pending(self) -> int | None:
         """Return how many events wait to be read; None where no Writer is set."""
         return sum(end.waiting for end in await self._waiting()) if self.is_on() else None
 
     async def run(self) -> int:
-        """Read the sessions that are quiet. Returns how many memories are new."""
+        """Read the sessions that are long enough or over. Returns how many memories are new.
+
+        Raises the Writer's last error where no question was answered.
+        """
         return await self._read(await self._ready()) if self.is_on() else 0
 
     async def finish(self) -> int:
-        """Read all that waits, quiet or not. Returns how many memories are new."""
-        return await self._read([end.session_id for end in await self._waiting()]) if self.is_on() else 0
+        """Read all that waits, over or not. Returns how many memories are new. Raises as `run` does."""
+        if not self.is_on():
+            return 0
+        self._writer.end_rest()
+        return await self._read([end.session_id for end in await self._waiting()])
 
     async def asks(self) -> Asked:
         """Return what a run would ask now if it read all that waits, quiet or not."""
         most = self._policy.observer.estimated_calls
         found: list[Prompt] = []
         observer = await asyncio.to_thread(self._observer)
+        names = await self._identity()
         for end in await self._waiting() if self.is_on() else ():
-            found += await observer.prompts(end.session_id, most + 1 - len(found))
+            found += await observer.prompts(end.session_id, names, most + 1 - len(found))
             if len(found) > most:
                 break
         return asked(found[:most], whole=len(found) <= most)
 
     async def warnings(self) -> tuple[str, ...]:
-        """Return what `status` is to say: that a Writer's answers are malformed again and again."""
+        """Return what `status` is to say: that sessions wait for the Writer, that it answers what cannot be read."""
+        if not self.is_on():
+            return ()
+        told = []
         statistics = (await self._store.read(lambda q: q.stats.jobs())).get(JOB)
         streak = 0 if statistics is None else statistics.counts.get(STREAK, 0)
-        if not self.is_on() or streak < self._policy.observer.streak:
-            return ()
-        told = f"the Writer's answers held malformed directives {streak} times in a row ({STREAK})"
-        return (f"{told}: another model may do better (writer_model)",)
+        if streak >= self._policy.observer.streak:
+            told.append(
+                f"the Writer's answers held malformed directives {streak} times in a row ({STREAK}):"
+                " another model may do better (writer_model)"
+            )
+        is_away = self._writer.rests or self._now() < self._paused_until
+        is_away |= statistics is not None and statistics.last_error is not None
+        waiting = await self._waiting()
+        kept = waiting if is_away else [end for end in waiting if end.session_id in self._held]
+        if kept:
+            events = sum(end.waiting for end in kept)
+            told.append(
+                f"{len(kept):,} sessions with {events:,} events wait for the Writer and are read when it answers"
+                " (scrubjay jobs run observe asks it now)"
+            )
+        return tuple(told)
 
     async def _ready(self) -> list[str]:
         now, policy = self._now(), self._policy.observer
         ready = []
         for end in await self._waiting():
+            held = self._held.get(end.session_id)
+            if held is not None and now < held.until:
+                continue
             quiet_ms = now - end.last
-            limit = policy.quiet_seconds if end.last_type in ENDS else policy.wait_seconds
+            limit = policy.quiet_seconds if end.last_type is EventType.SESSION_END else policy.wait_seconds
+            is_long = end.chars >= policy.new_chars or end.waiting >= policy.new_events
             # A clock that was ahead must not keep a session waiting for good.
-            if not 0 <= quiet_ms < limit * 1000 or end.waiting >= policy.new_events:
+            if is_long or not 0 <= quiet_ms < limit * 1000:
                 ready.append(end.session_id)
         return ready
 
@@ -128,20 +171,45 @@ class Observe:
         return waiting
 
     async def _read(self, session_ids: list[str]) -> int:
+        if not session_ids:
+            return 0
         made = 0
-        if session_ids:
-            observer = await asyncio.to_thread(self._observer)
-            names = await self._identity()
-            cause = self._store.new_cause(JOB)
-            for session_id in session_ids:
+        failed: ScrubjayError | None = None
+        observer = await asyncio.to_thread(self._observer)
+        names = await self._identity()
+        cause = self._store.new_cause(JOB)
+        for session_id in session_ids:
+            held = self._held.get(session_id)
+            try:
                 while not self._stopping.is_set():
-                    step = await observer.observe(session_id, names, cause)
+                    step = await observer.observe(session_id, names, cause, halvings=held.failures if held else 0)
+                    self._held.pop(session_id, None)
                     if step is None:
                         break
                     made += step
+            except ScrubjayError as error:
+                failed = error
+                self._hold(session_id, error)
+                if self._writer.rests or isinstance(error, BudgetError):
+                    break
         if made:
             self._on_memories()
+        if failed is not None:
+            if not observer.answered:
+                raise failed
+            log.warning("sessions wait for the writer code=%s", failed.code)
         return made
+
+    def _hold(self, session_id: str, error: ScrubjayError) -> None:
+        """Leave a session alone for a while where the next look would only fail again."""
+        policy, now = self._policy.observer, self._now()
+        if isinstance(error, BudgetError):
+            self._paused_until = Millis(now + round(policy.hold_seconds * 1000))
+        elif isinstance(error, (*OF_A_QUESTION, UsageUnknownError)):
+            before = self._held.get(session_id)
+            failures = (before.failures if before else 0) + isinstance(error, OF_A_QUESTION)
+            seconds = min(policy.hold_seconds * 2.0**failures, policy.hold_most_seconds)
+            self._held[session_id] = _Held(failures=failures, until=Millis(now + round(seconds * 1000)))
 
     def _observer(self) -> SessionObserver:
         from scrubjay.jobs.observe_session import SessionObserver  # noqa: PLC0415  # see `Distill`

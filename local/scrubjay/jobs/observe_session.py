@@ -27,7 +27,6 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, Store
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
-from scrubjay_shared.errors import ScrubjayError
 from scrubjay_shared.records import Event, Memory, Scope
 
 log = logging.getLogger(__name__)
@@ -64,22 +63,30 @@ class SessionObserver:
         self._alike = alike
         self._locks = locks
         self._commit = SessionCommit(store, policy, stopping, alike)
+        self.answered = 0
+        """How many questions the Writer has answered."""
         self._patterns = SessionDistiller(store, policy, stopping, alike, locks)
 
-    async def observe(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int | None:
-        """Read the next turns of one session. Returns how many memories are new, None where nothing is left to read."""
+    async def observe(
+        self, session_id: str, names: Mapping[str, str], cause: Cause, *, halvings: int = 0
+    ) -> int | None:
+        """Read the next turns of one session. Returns how many memories are new, None where nothing is left to read.
+
+        With `halvings` a question shows half as many turns, and half of these. Raises what the Writer raises: then
+        nothing is stored, and the turns wait as before.
+        """
         async with self._locks.of(session_id):
-            step = await self._next(session_id)
+            step = await self._next(session_id, halvings=halvings)
             if step is None:
                 return None
-            stored = await self._observed(session_id, step, cause)
+            stored = await self._observed(session_id, step, cause, person_of(names))
         if stored is not None:
             return len(stored.new)
         if self._stopping.is_set():
             return None
         return await self._patterns.distill(session_id, names, cause)
 
-    async def prompts(self, session_id: str, most: int) -> list[Prompt]:
+    async def prompts(self, session_id: str, names: Mapping[str, str], most: int) -> list[Prompt]:
         """Return what would be asked about a session now, at most so many; nothing is asked, and nothing is marked.
 
         What the first answers add to the memories that the later prompts carry is not in them yet.
@@ -91,11 +98,11 @@ class SessionObserver:
             if step is None:
                 break
             if _is_asked_about(step):
-                found.append(self._prompt(await self._question(step)))
+                found.append(self._prompt(await self._question(step, person_of(names))))
             after = step.upto
         return found
 
-    async def _next(self, session_id: str, after: int = 0) -> _Step | None:
+    async def _next(self, session_id: str, after: int = 0, *, halvings: int = 0) -> _Step | None:
         """Return the next turns, of those that arrived later than `after`, that one question can show."""
         policy = self._policy.observer
         limit = policy.new_events
@@ -115,24 +122,26 @@ class SessionObserver:
             fresh = [event for event in events if event.id in new]
             limit = fitting(fresh, policy)
             if limit >= len(fresh):
-                break
+                if not halvings or len(fresh) == 1:
+                    break
+                limit, halvings = len(fresh) // 2, halvings - 1
         before = [event.id for event in events if event.id not in new]
         hidden = await self._store.read(lambda q: q.events.unlearned(before))
         shown = [event for event in events if event.id not in hidden]
         return _Step(events=shown, new=frozenset(new), upto=upto)
 
-    async def _observed(self, session_id: str, step: _Step, cause: Cause) -> Stored | None:
-        """Ask about a step and store the answer; None where patterns are to read it, or nothing was stored."""
+    async def _observed(self, session_id: str, step: _Step, cause: Cause, person: str | None) -> Stored | None:
+        """Ask about a step and store the answer; None where patterns are to read it, or nothing was stored.
+
+        Raises what the Writer raises.
+        """
         began = time.perf_counter()
         asked: Question | None = None
         answered = Answered(promoted=(), counts={}, is_unusable=False)
         if _is_asked_about(step):
-            asked = await self._question(step)
-            try:
-                written = await self._writer.write(self._prompt(asked), job=JOB, cause=cause.id, session=session_id)
-            except ScrubjayError as error:
-                log.info("lifecycle.memory.commit_fallback reason=%s", error.code)
-                return None
+            asked = await self._question(step, person)
+            written = await self._writer.write(self._prompt(asked), job=JOB, cause=cause.id, session=session_id)
+            self.answered += 1
             answered = await asyncio.to_thread(_read, written.text, asked, self._policy)
             if answered.is_unusable:
                 await self._refused(answered)
@@ -151,9 +160,9 @@ class SessionObserver:
             self._tell(stored, len(step.new), began)
         return stored
 
-    async def _question(self, step: _Step) -> Question:
+    async def _question(self, step: _Step, person: str | None) -> Question:
         memories = await self._memories(step)
-        return await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer)
+        return await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer, person=person)
 
     def _prompt(self, asked: Question) -> Prompt:
         return Prompt(system=asked.system, text=asked.text, max_output_tokens=self._policy.observer.output_tokens)
@@ -212,6 +221,11 @@ class SessionObserver:
             log.warning("observer: malformed directives were dropped count=%d", malformed)
         if streak >= self._policy.observer.streak:
             log.warning("lifecycle.memory.quality_warning malformed_reject_streak=%d", streak)
+
+
+def person_of(names: Mapping[str, str]) -> str | None:
+    """Return the person's name among the lines of the identity layer, where there is one."""
+    return names.get("human") or names.get("user")
 
 
 def _is_asked_about(step: _Step) -> bool:

@@ -290,6 +290,7 @@ class Scheduler:
         """
         began, started = time.monotonic(), Millis(time.time_ns() // 1_000_000)
         failed: str | None = None if waited_for else "cancelled"
+        problem: str | None = None
         did: object = has_work
         self._nights.begun(job.name)
         token = REQUEST.set(new_request())
@@ -299,12 +300,14 @@ class Scheduler:
             failed = None
         except Exception as error:  # as above; its history says so, and doctor
             failed = error.code if isinstance(error, ScrubjayError) else type(error).__name__
+            problem = "; ".join(filter(None, (error.message, error.hint))) if isinstance(error, ScrubjayError) else None
             _log_failure(job.name, error)
             if waited_for:
                 raise
         finally:
             REQUEST.reset(token)
-            ran = JobRun(job=job.name, started=started, ms=int((time.monotonic() - began) * 1000), error=failed)
+            ms = int((time.monotonic() - began) * 1000)
+            ran = JobRun(job=job.name, started=started, ms=ms, error=failed, problem=problem)
             if did or failed is not None:
                 await self._note(ran)
         return ran

@@ -351,6 +351,7 @@ class Application:
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
         settling = Settling(
             [job.name for job in (self.compact, self.observe, self.distill, self.embed, self.toc)],
+            {self.observe.name},
             self.scheduler.finish,
             to_learn=self.distill.pending,
             to_embed=self.embed.pending,

@@ -27,7 +27,7 @@ from scrubjay.service.recall_request import checked, distinct
 from scrubjay.store import Store
 from scrubjay.store.queries import Queries
 from scrubjay.writer.budgeted import BudgetedWriter
-from scrubjay.writer.port import Prompt, Written
+from scrubjay.writer.port import NoAnswerError, Prompt, Written
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import ConflictError, InvalidError, UnavailableError
 from scrubjay_shared.records import review_state
@@ -133,14 +133,20 @@ class Asking:
             as_of=request.as_of,
         )
         checked(wanted, access.view(caller, project=request.project, session_id=request.session_id), policy)
-        calls = [await self._asked(PHRASE, request.question, policy.ask.phrasing_tokens)]
-        also = () if calls[0].cut_short else phrasings(calls[0].text, policy.ask, most=policy.limits.also)
+        try:
+            calls = [await self._asked(PHRASE, request.question, policy.ask.phrasing_tokens)]
+            also = phrasings(calls[0].text, policy.ask, most=policy.limits.also)
+        except NoAnswerError as error:
+            calls, also = [error.written], ()
         found = await self._recall.recall(caller, replace(wanted, also=also))
         answered = Answered()
         notes = [*found.notes, *(() if also else (ALONE,))]
         if found.hits:
             text = question(request.question, found.hits, self._now())
-            calls.append(await self._asked(ANSWER, text, policy.ask.answer_tokens))
+            try:
+                calls.append(await self._asked(ANSWER, text, policy.ask.answer_tokens))
+            except NoAnswerError as error:
+                raise UnavailableError(error.message, hint=f"{error.hint}; {_RECALL}") from error
             answered = self._read(calls[-1], found.hits)
         by_id = {hit.id: hit for hit in found.hits}
         cited = [by_id[id_] for id_ in dict.fromkeys(id_ for one in answered.statements for id_ in one.ids)]
@@ -172,11 +178,6 @@ class Asking:
     def _read(self, written: Written, hits: Sequence[api.Hit]) -> Answered:
         """Return what the Writer answered. Raises UnavailableError for what is no answer."""
         policy = self._policy().ask
-        if written.cut_short:
-            raise UnavailableError(
-                f"the Writer's answer was cut off after {written.output_tokens} tokens, so it is not shown",
-                hint=f"ask for less, or set a model that thinks less before it answers; {_RECALL}",
-            )
         answered = read_answer(intake.valid(written.text), hits, policy)
         if answered is None:
             raise UnavailableError(

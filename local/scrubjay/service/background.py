@@ -28,7 +28,14 @@ class Background:
         Raises NotFoundError, and ConflictError for a job that has no part now.
         """
         ran = await self._scheduler.run(request.name)
-        return api.JobRun(job=ran.job, started=ran.started, ms=ran.ms, error=ran.error, waited_ms=ran.waited_ms)
+        return api.JobRun(
+            job=ran.job,
+            started=ran.started,
+            ms=ran.ms,
+            error=ran.error,
+            waited_ms=ran.waited_ms,
+            problem=ran.problem,
+        )
 
     async def pause(self, _: Caller, request: api.JobRequest) -> api.JobsResponse:
         """Leave a job alone until it is resumed. Raises NotFoundError."""

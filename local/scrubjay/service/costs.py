@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
@@ -11,12 +12,13 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.service.paging import page_limit
 from scrubjay.store import Store
 from scrubjay.store.queries.writer_calls import GROUPS, WriterTotal
-from scrubjay.writer.budgeted import BudgetedWriter
+from scrubjay.writer.budgeted import BudgetedWriter, Chosen
 from scrubjay.writer.ledger import DAY_MS, local_day
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 
 NEARLY = 0.9  # of a cap: there is a day's work left to do about it
+NEXT_CALLS = 2  # that still fit when a cap's warning begins: the last ones are refused by what they might cost
 
 
 class Costs:
@@ -55,7 +57,7 @@ class Costs:
         )
 
     async def warnings(self) -> Iterable[str]:
-        """Return what `status` is to say: where prompts go, and that a cap is used up, or nearly."""
+        """Return what `status` is to say: where prompts go, that calls fail, and that a cap is used up, or nearly."""
         chosen = self._writer.chosen
         if chosen is None:
             return ()
@@ -65,13 +67,27 @@ class Costs:
             told.append(
                 f"the writer is on: background jobs and ask send what was said to your agents to {chosen.destination}"
             )
+        if (failing := await self._writer.failing()) is not None:
+            since = datetime.fromtimestamp(failing.since / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+            hint = f" ({failing.hint})" if failing.hint else ""
+            told.append(
+                f"the writer fails: none of {failing.calls:,} calls since {since} was answered;"
+                f" the last error: {failing.said}{hint}"
+            )
+        room = NEXT_CALLS * self._reserved(chosen)
         for span, used, cap in (("day", spent.daily, caps.daily), ("month", spent.monthly, caps.monthly)):
-            if used >= cap * NEARLY:
+            if used >= cap * NEARLY or cap - used < room:
                 told.append(
-                    f"the writer has used {used:,} of the {cap:,} tokens of this {span}; a job whose call does not fit"
-                    " goes on without it (scrubjay cost)"
+                    f"the writer has used {used:,} of the {cap:,} tokens of this {span}, and a call of the observer may"
+                    f" need {self._reserved(chosen):,}; a call that does not fit is not made, and sessions wait for it"
+                    " (scrubjay cost)"
                 )
         return told
+
+    def _reserved(self, chosen: Chosen) -> int:
+        """Return what one long question of the observer reserves: a byte a token, rules and framing included."""
+        policy = self._policy.observer
+        return policy.prompt_chars + policy.rules_chars + policy.output_tokens + chosen.framing_tokens
 
 
 def _row(by: tuple[str, ...], total: WriterTotal) -> api.CostRow:

@@ -44,7 +44,8 @@ class Run:
 class Answer:
     """What an agent said: its text, None where it says none; the tokens that it reports, and the model.
 
-    `status` is the HTTP status that its own server refused with, 0 where it says none.
+    `status` is the HTTP status that its own server refused with, 0 where it says none; `cut_short` says that the text
+    ends where its most tokens were used up.
     """
 
     text: str | None = None
@@ -52,6 +53,7 @@ class Answer:
     output_tokens: object = None
     model: str = ""
     status: int = 0
+    cut_short: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,21 +241,24 @@ def _read_claude(printed: str) -> Answer:
         output_tokens=sum(wrote),
         model=next(iter(models), ""),
         status=status if isinstance(status, int) else 0,
+        cut_short=result.get("stop_reason") == "max_tokens",
     )
 
 
 def _read_codex(printed: str) -> Answer:
     texts: list[str] = []
     read = wrote = 0
+    failed = False
     for event in _lines(printed):
         item = _dict(event.get("item"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
             texts += [text for text in (_text(item.get("text")),) if text is not None]
+        failed |= event.get("type") == "turn.failed"
         if event.get("type") == "turn.completed":
             usage = _dict(event.get("usage"))
             read += _sum(usage, "input_tokens")
             wrote += _sum(usage, "output_tokens")
-    return Answer(text=texts[-1] if texts else None, input_tokens=read, output_tokens=wrote)
+    return Answer(text=texts[-1] if texts and not failed else None, input_tokens=read, output_tokens=wrote)
 
 
 def _read_gemini(printed: str) -> Answer:
@@ -271,15 +276,17 @@ def _read_gemini(printed: str) -> Answer:
 def _read_opencode(printed: str) -> Answer:
     texts: list[str] = []
     read = wrote = 0
+    cut_short = False
     for event in _lines(printed):
         part = _dict(event.get("part"))
         if event.get("type") == "text":
             texts += [text for text in (_text(part.get("text")),) if text is not None]
         if event.get("type") == "step_finish":
+            cut_short = part.get("reason") == "length"
             tokens = _dict(part.get("tokens"))
             read += _sum(tokens, "input") + _sum(_dict(tokens.get("cache")), "read", "write")
             wrote += _sum(tokens, "output", "reasoning")
-    return Answer(text="".join(texts) if texts else None, input_tokens=read, output_tokens=wrote)
+    return Answer(text="".join(texts) if texts else None, input_tokens=read, output_tokens=wrote, cut_short=cut_short)
 
 
 AGENTS: Mapping[str, Agent] = {
@@ -311,6 +318,7 @@ def written(answer: Answer, text: str, most: Usage, model: str) -> Written:
         output_tokens=usage.output_tokens,
         model=answer.model[:200] or model,
         estimated=estimated,
+        cut_short=answer.cut_short,
     )
 
 

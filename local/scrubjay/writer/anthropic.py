@@ -13,6 +13,9 @@ VERSION = "2023-06-01"
 READ = ("cache_creation_input_tokens", "cache_read_input_tokens")
 """Tokens that were read too: `input_tokens` leaves out what a cache took part in."""
 
+WISHES = {"temperature": (0,), "thinking": ({"type": "disabled"},)}
+"""What is asked for where the model takes it: the likeliest answer, and no tokens for thinking."""
+
 
 class AnthropicWriter:
     """A model behind `/v1/messages`. `framing_tokens` are what the server may add to a prompt."""
@@ -31,7 +34,7 @@ class AnthropicWriter:
         }
         if prompt.system:
             body["system"] = prompt.system
-        answer = await self._connection.post("v1/messages", body)
+        answer = await self._connection.post("v1/messages", body, WISHES)
         return self._read(answer, prompt)
 
     async def aclose(self) -> None:

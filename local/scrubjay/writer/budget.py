@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
+from scrubjay.policy import WriterPolicy
 from scrubjay.writer.port import Prompt, Usage
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import BudgetError
@@ -65,6 +66,18 @@ def asked(prompts: Sequence[Prompt], *, whole: bool = True) -> Asked:
 def most(prompt: Prompt, *, framing_tokens: int) -> Usage:
     """Return the most tokens that a prompt can cost: one for each byte, the framing, and the longest answer."""
     return Usage(input_tokens=prompt.bytes + framing_tokens, output_tokens=prompt.max_output_tokens)
+
+
+def is_read_in_part(prompt: Prompt, read: int, policy: WriterPolicy) -> bool:
+    """Say whether a Writer counted far too few tokens for a prompt: it has lost a part of it without a word.
+
+    >>> policy = WriterPolicy(sparse_chars=7, sparse_from_chars=2_000)
+    >>> long = Prompt(system="", text="magpie " * 4_000, max_output_tokens=1)
+    >>> is_read_in_part(long, 2_048, policy), is_read_in_part(long, 6_000, policy)
+    (True, False)
+    """
+    chars = len(prompt.system) + len(prompt.text)
+    return chars >= policy.sparse_from_chars and read * policy.sparse_chars < chars
 
 
 def civil_day(at: Millis, utc_offset: int) -> str:

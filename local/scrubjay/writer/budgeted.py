@@ -23,15 +23,23 @@ from scrubjay.tracing import Noting, Tracer
 from scrubjay.writer import budget
 from scrubjay.writer.budget import Asked, Caps, Estimate, Spent
 from scrubjay.writer.ledger import Ledger
-from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownError, Writer, Written
-from scrubjay_shared.errors import InvalidError, ScrubjayError, TooManyError, UnavailableError
+from scrubjay.writer.port import (
+    NOTHING,
+    NoAnswerError,
+    NotReachedError,
+    Prompt,
+    Usage,
+    UsageUnknownError,
+    Writer,
+    Written,
+)
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import BudgetError, InvalidError, ScrubjayError, TooManyError, UnavailableError
 
 log = logging.getLogger(__name__)
 
 STAGE = "write"
 """What a call is in traces."""
-
-NOTHING = Usage(input_tokens=0, output_tokens=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +56,16 @@ class Chosen:
     destination: str
     leaves: bool
     framing_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """So many calls failed since a time, and none was answered after it; `said` is what the last error was."""
+
+    since: Millis
+    calls: int
+    said: str
+    hint: str
 
 
 class BudgetedWriter:
@@ -71,6 +89,7 @@ class BudgetedWriter:
         self._monotonic = monotonic
         self._failures = 0
         self._rests_until = 0.0
+        self._trouble: ScrubjayError | None = None  # why the last call failed, or was not made
         self.tracer: Tracer | None = None
         """Told of each call, where there is one: when, how long, how many tokens; not what it was about."""
 
@@ -95,17 +114,42 @@ class BudgetedWriter:
         for attempt in range(1, self._policy.attempts + 1):
             try:
                 written = await self._once(chosen, prompt, job, cause=cause, session=session)
-            except (NotReachedError, UsageUnknownError, TooManyError) as error:
-                wait = max(wait, error.retry_after)
+            except ScrubjayError as error:
+                self._trouble = error
+                if isinstance(error, BudgetError):
+                    raise
+                if isinstance(error, UnavailableError | TooManyError):
+                    wait = max(wait, error.retry_after)
                 if attempt == self._policy.attempts or not _again(error) or wait > self._policy.wait_most_seconds:
                     self._note_failure(error)
                     raise
                 await self._sleep(wait)
                 wait *= 2
             else:
-                self._failures = 0
+                self._failures, self._trouble = 0, None
                 return written
         raise AssertionError("the last attempt returns or raises")
+
+    @property
+    def rests(self) -> bool:
+        """Whether it is left alone now, after failures in a row."""
+        return self._rests_until > self._monotonic()
+
+    def end_rest(self) -> None:
+        """Ask it again at the next call, whatever failed before: a person wants to know."""
+        self._rests_until = 0.0
+
+    async def failing(self) -> Failing | None:
+        """Return since when every call has failed and why, None where the last one was answered or none was made.
+
+        The ledger says it after a restart too, but no more than the kind of error then.
+        """
+        found = await self.ledger.store.read(lambda q: q.writer_calls.failing())
+        if found is None:
+            return None
+        trouble = self._trouble
+        said = found.outcome if trouble is None or isinstance(trouble, BudgetError) else trouble.message
+        return Failing(since=found.since, calls=found.calls, said=said, hint="" if trouble is None else trouble.hint)
 
     async def estimate(self, asked: Asked) -> Estimate:
         """Return what some calls cost at most, when each is answered at the first try, and what is left."""
@@ -144,8 +188,9 @@ class BudgetedWriter:
         rest = self._rests_until - self._monotonic()
         if rest > 0:
             raise UnavailableError(
-                f"{chosen.destination} failed {self._failures} times in a row and is left alone for {rest:.0f} seconds",
-                hint="scrubjay cost shows how its calls ended",
+                f"{chosen.destination} failed {self._failures} times in a row and is left alone for {rest:.0f} seconds"
+                f"{'' if self._trouble is None else f'; the last error: {self._trouble.message}'}",
+                hint=(self._trouble and self._trouble.hint) or "scrubjay cost shows how its calls ended",
                 retry_after=rest,
             )
 
@@ -175,12 +220,12 @@ class BudgetedWriter:
         with nullcontext(Noting()) if self.tracer is None else self.tracer.span(STAGE, job) as noting:
             noting.model, noting.cause, noting.session = chosen.model, cause, session
             try:
-                written = await chosen.writer.write(prompt)
+                written = self._checked(await chosen.writer.write(prompt), prompt, chosen)
             except ScrubjayError as error:
                 outcome = error.code
                 if isinstance(error, UsageUnknownError):
-                    outcome, estimated = "failed", True
-                    usage = error.usage or reserved
+                    outcome, usage = "failed", error.usage or reserved
+                    estimated = error.written.estimated if isinstance(error, NoAnswerError) else usage is not NOTHING
                 elif isinstance(error, NotReachedError):
                     outcome = "not_reached"
                 noting.error = outcome
@@ -196,6 +241,20 @@ class BudgetedWriter:
             n, job, usage, model=written.model, estimated=written.estimated, outcome="done", started=started
         )
         return written
+
+    def _checked(self, written: Written, prompt: Prompt, chosen: Chosen) -> Written:
+        """Return an answer that is one. Raises NoAnswerError."""
+        if not written.text.strip():
+            problem, hint = "answered nothing", "set a model that thinks less before it answers (writer_model)"
+        elif written.cut_short:
+            problem = f"was cut off after {written.output_tokens:,} tokens of its answer"
+            hint = "set a model that thinks less before it answers (writer_model)"
+        elif not written.estimated and budget.is_read_in_part(prompt, written.input_tokens, self._policy):
+            problem = f"read {written.input_tokens:,} tokens of a prompt that has more"
+            hint = f"let the server have a context of {self._policy.context_tokens:,} tokens, or set another model"
+        else:
+            return written
+        raise NoAnswerError(f"{chosen.destination} {problem}, so nothing is made of it", hint=hint, written=written)
 
     async def _settle(
         self, n: int, job: str, usage: Usage, *, model: str, estimated: bool, outcome: str, started: float
@@ -213,5 +272,5 @@ class BudgetedWriter:
         )
 
 
-def _again(error: NotReachedError | UsageUnknownError | TooManyError) -> bool:
-    return not isinstance(error, UsageUnknownError) or error.again
+def _again(error: ScrubjayError) -> bool:
+    return error.again if isinstance(error, UsageUnknownError) else isinstance(error, NotReachedError | TooManyError)

@@ -74,7 +74,7 @@ def _server(settings: Settings, environ: Mapping[str, str], policy: WriterPolicy
         writer = AnthropicWriter(connection, settings.writer_model, framing_tokens=policy.framing_tokens)
     else:
         connection = Connection(url, {"Authorization": f"Bearer {key}"} if key else {}, policy)
-        writer = OpenAiWriter(connection, settings.writer_model, framing_tokens=policy.framing_tokens)
+        writer = OpenAiWriter(connection, settings.writer_model, policy)
     address = urlsplit(url)
     return Chosen(
         writer=writer,

@@ -8,18 +8,23 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 
 from scrubjay.policy import WriterPolicy
-from scrubjay.writer.port import NotReachedError, UsageUnknownError
+from scrubjay.writer.port import NOTHING, NotReachedError, UsageUnknownError
 from scrubjay_shared.errors import DeniedError, InvalidError, NotFoundError, TooLargeError, TooManyError
 
 CHECK_URL = "check writer_url"
+UNKNOWN_PARAMETER = frozenset({400, 422})
+"""The statuses with which servers refuse a parameter that they do not know, or one of its values."""
+
 RETRY_AFTER_MOST = 86_400.0  # a server that says more means: not today
 
 
@@ -36,27 +41,39 @@ class Connection:
         self._policy = policy
         self._client: httpx2.AsyncClient | None = None
         self._opening = asyncio.Lock()
+        self._refused: Counter[str] = Counter()  # of each wish, how many of its values this server refused
+
+    def beside(self, path: str) -> str:
+        """Return an address beside the `/v1` of this server."""
+        return f"{self._url.rstrip('/').removesuffix('/v1')}/{path}"
 
     def __repr__(self) -> str:
         """Name the server, not the key."""
         return f"Connection(host={self.host!r})"
 
-    async def post(self, path: str, body: object) -> Any:
-        """Send a request and return what the JSON of its answer holds. Raises as `port.Writer.write` says."""
-        async with self._opening:
-            if self._client is None:
-                # The certificates that the system trusts take some 50 ms to load: not on the event loop.
-                self._client = await asyncio.to_thread(self._connected)
-            client = self._client
-        content = json.dumps(body).encode()  # ASCII, so that a lone surrogate does no harm
-        try:
-            async with asyncio.timeout(self._policy.answer_seconds):
-                status, headers, answer = await self._exchange(client, path, content)
-        except TimeoutError:
-            raise UsageUnknownError(
-                f"{self.host} did not answer within {self._policy.answer_seconds:g} seconds",
-                hint="a smaller model answers sooner",
-            ) from None
+    async def post(
+        self, path: str, body: Mapping[str, object], wishes: Mapping[str, Sequence[object]] | None = None
+    ) -> Any:
+        """Send a request and return what the JSON of its answer holds. Raises as `port.Writer.write` says.
+
+        `wishes` are parameters that not every server takes, each with its values, the dearest first. What a server
+        refuses is left out, and not wished for again; where it refuses the bare request too, it was not for them.
+        """
+        wishes = wishes or {}
+        before = self._refused.copy()
+        while True:
+            granted = {
+                name: values[self._refused[name]]
+                for name, values in wishes.items()
+                if self._refused[name] < len(values)
+            }
+            status, headers, answer = await self._sent("POST", path, {**body, **granted})
+            if status not in UNKNOWN_PARAMETER:
+                break
+            if not granted:
+                self._refused = before
+                break
+            self._refused.update([name for name in granted if name.encode() in answer] or [*granted])
         self._check_status(status, headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -65,6 +82,36 @@ class Connection:
             return json.loads(answer)
         except (ValueError, RecursionError):
             raise UsageUnknownError(f"{self.host} answered with something that is not JSON", hint=CHECK_URL) from None
+
+    async def look(self, path: str) -> Any:
+        """Return the JSON that a server shows at an address, None where it shows none. Nothing is sent to it.
+
+        Raises NotReachedError.
+        """
+        try:
+            status, _, answer = await self._sent("GET", path, None)
+            return json.loads(answer) if status == HTTPStatus.OK else None
+        except (UsageUnknownError, ValueError, RecursionError):
+            return None
+
+    async def _sent(
+        self, method: str, path: str, body: Mapping[str, object] | None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        async with self._opening:
+            if self._client is None:
+                # The certificates that the system trusts take some 50 ms to load: not on the event loop.
+                self._client = await asyncio.to_thread(self._connected)
+            client = self._client
+        # ASCII, so that a lone surrogate does no harm
+        content = b"" if body is None else json.dumps(body).encode()
+        limit = self._policy.connect_seconds if body is None else self._policy.answer_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await self._exchange(client, method, path, content)
+        except TimeoutError:
+            raise UsageUnknownError(
+                f"{self.host} did not answer within {limit:g} seconds", hint="a smaller model answers sooner"
+            ) from None
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -87,12 +134,12 @@ class Connection:
         )
 
     async def _exchange(
-        self, client: httpx2.AsyncClient, path: str, content: bytes
+        self, client: httpx2.AsyncClient, method: str, path: str, content: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
         got = bytearray()
         try:
             async with client.stream(
-                "POST", path, content=content, headers={"Content-Type": "application/json"}
+                method, path, content=content, headers={"Content-Type": "application/json"}
             ) as response:
                 if response.headers.get("content-encoding", "identity").lower() != "identity":
                     raise UsageUnknownError(f"{self.host} packed an answer that was asked for as it is", hint=CHECK_URL)
@@ -150,8 +197,12 @@ class Connection:
                     f"{self.host} sends its callers elsewhere ({status})", hint="set writer_url to where it is in truth"
                 )
             case _:
+                # Whoever answers with an error has written nothing, and counts nothing.
                 raise UsageUnknownError(
-                    f"{self.host} failed ({status})", hint="see the server's own log", again=status >= 500
+                    f"{self.host} failed ({status})",
+                    hint="see the server's own log",
+                    usage=NOTHING,
+                    again=status >= HTTPStatus.INTERNAL_SERVER_ERROR,
                 )
 
 

@@ -22,7 +22,7 @@ import psutil
 from scrubjay.policy import WriterPolicy
 from scrubjay.spawning import NO_WINDOW
 from scrubjay.writer.agents import CWD, HOME, Agent, Run, usage_of, written
-from scrubjay.writer.port import NotReachedError, Prompt, Usage, UsageUnknownError, Written
+from scrubjay.writer.port import NOTHING, NotReachedError, Prompt, Usage, UsageUnknownError, Written
 from scrubjay_shared.errors import DeniedError, NotFoundError, TooManyError
 
 ASKED, PRINTED = "asked", "printed"
@@ -128,6 +128,8 @@ class AgentWriter:
         if code != 0 or answer.text is None:
             # What it printed is not shown: it may quote the prompt.
             usage, estimated = usage_of(answer, most)
+            if code != 0 and estimated:  # it gave up and counted nothing: not logged in, a flag that it does not know
+                usage, estimated = NOTHING, False
             raise UsageUnknownError(
                 f"{name} ended without an answer (exit code {code})",
                 hint=f"run {self._agent.program} in a terminal: it may have to be logged in or updated",

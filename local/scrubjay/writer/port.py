@@ -39,6 +39,9 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
 
+NOTHING = Usage(input_tokens=0, output_tokens=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What a Writer answered. `estimated` tokens were not all counted by it: they are an upper bound.
@@ -84,6 +87,17 @@ class UsageUnknownError(UnavailableError):
         super().__init__(message, hint=hint)
         self.usage = usage
         self.again = again
+
+
+class NoAnswerError(UsageUnknownError):
+    """The Writer answered, and what it said is no answer: it is empty, cut off, or about a part of the prompt alone.
+
+    `written` is what came; nothing is to be made of its text.
+    """
+
+    def __init__(self, message: str, *, hint: str, written: Written) -> None:
+        super().__init__(message, hint=hint, usage=written.usage)
+        self.written = written
 
 
 MOST_COUNTED = 1_000_000_000_000

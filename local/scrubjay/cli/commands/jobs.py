@@ -56,6 +56,8 @@ def run(line: Namespace) -> int:
                 if job.cost is not None:
                     out.remark(render.state.job_cost(job))
             ran: api.JobRun = transport.call("run_job", api.JobRequest(name=line.name))
+            if ran.problem:
+                out.remark(f"{ran.job} failed: {ran.problem}")
             out.answer(ran, lambda: render.state.job_runs((ran,)))
             return 0 if ran.error is None else 1
         answer: api.JobsResponse

@@ -148,7 +148,7 @@ def job_cost(job: Job) -> str:
     about = "" if cost.about is None else f" (about {cost.about:,} by its calls so far)"
     calls = counted(cost.calls, "call") if cost.whole else f"more than {counted(cost.calls, 'call')}"
     left = f"{cost.left_today:,} are left today, {cost.left_this_month:,} this month"
-    beyond = "" if cost.fits else "; what does not fit is done without the Writer"
+    beyond = "" if cost.fits else "; what does not fit is not asked"
     more = "" if cost.whole else " for these"
     return f"{job.name} would make {calls} to the Writer, at most {most:,} tokens{more}{about}: {left}{beyond}"
 

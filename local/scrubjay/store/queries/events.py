@@ -63,12 +63,20 @@ _OF_PROJECT = "project = ? or project = '' or session_id = ?"
 """Of `session_agent`: what `EventFilter` says of events where a project or an asking session is given."""
 
 
+SPOKEN = (EventType.USER_MESSAGE, EventType.ASSISTANT_MESSAGE, EventType.ASSISTANT_STOP, EventType.NOTE)
+"""What somebody says, as `distill.observe.SAID` has it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionEnd:
-    """How far a session has come: how many events wait to be distilled, and the time and type of the last of all."""
+    """How far a session has come: how many events wait to be distilled, and the time and type of the last of all.
+
+    `chars` are those of what somebody said among the waiting ones, whatever a tool printed between.
+    """
 
     session_id: str
     waiting: int
+    chars: int
     last: Millis
     last_type: EventType
 
@@ -243,14 +251,23 @@ class EventQueries:
     def ends_of_undistilled(self) -> list[SessionEnd]:
         """Return how the sessions end that have events to distil, oldest first."""
         return [
-            SessionEnd(session_id=str(row[0]), waiting=int(row[1]), last=Millis(row[2]), last_type=EventType(row[3]))
+            SessionEnd(
+                session_id=str(row[0]),
+                waiting=int(row[1]),
+                chars=int(row[2]),
+                last=Millis(row[3]),
+                last_type=EventType(row[4]),
+            )
             for row in self._fetch(
-                "select id, waiting, last, (select type from event e where e.session_id = w.id and not e.forgotten"
-                " order by e.ts desc, e.seq desc, e.id desc limit 1) from (select s.id, s.last, s.last_n,"
-                " (select count(*) from event e where e.session_id = s.id and e.n > coalesce(l.n, 0)"
-                " and e.n not in (select n from unlearned) and not e.forgotten) waiting"
-                " from session s left join learned l on l.session_id = s.id where s.last_n > coalesce(l.n, 0)) w"
-                " where waiting > 0 order by last_n"
+                "select w.id, waiting, chars, w.last, (select type from event e where e.session_id = w.id"
+                " and not e.forgotten order by e.ts desc, e.seq desc, e.id desc limit 1) from (select s.id, s.last,"
+                " s.last_n, count(*) waiting,"
+                " sum(iif(e.type in (select value from json_each(?)), length(e.text), 0)) chars"
+                " from session s left join learned l on l.session_id = s.id"
+                " cross join event e on e.session_id = s.id and e.n > coalesce(l.n, 0) and not e.forgotten"
+                " and e.n not in (select n from unlearned)"
+                " where s.last_n > coalesce(l.n, 0) group by s.id) w order by last_n",
+                (rows.array(SPOKEN),),
             )
         ]
 

@@ -16,7 +16,8 @@ from scrubjay_shared.errors import InvalidError
 class JobRun:
     """One run of a background job. `started` is in UTC milliseconds; `error` is a code, None when it went well.
 
-    `waited_ms` is how long a run that was asked for waited for the one under way; it is not kept.
+    `waited_ms` is how long a run that was asked for waited for the one under way, `problem` what its error says; they
+    are not kept.
     """
 
     job: str
@@ -24,6 +25,7 @@ class JobRun:
     ms: int
     error: str | None
     waited_ms: int = 0
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

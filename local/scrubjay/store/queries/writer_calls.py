@@ -39,6 +39,15 @@ class WriterTotal:
     last: Millis
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCalls:
+    """The calls since the last that was answered: how many failed, since when, and the outcome of the last."""
+
+    since: Millis
+    calls: int
+    outcome: str
+
+
 class WriterCallQueries:
     """The calls that this device made."""
 
@@ -60,6 +69,18 @@ class WriterCallQueries:
             "select avg(input + output) from writer_call where job = ? and outcome = 'done' and day >= ?", (job, since)
         )
         return None if mean is None else float(mean)
+
+    def failing(self) -> FailedCalls | None:
+        """Return the calls that failed since the last that was answered, None where none did."""
+        [(calls, since, last)] = self._fetch(
+            "select count(*), min(at), max(n) from writer_call where outcome not in ('done', ?)"
+            " and n > coalesce((select n from writer_call where outcome = 'done' order by n desc limit 1), 0)",
+            (OPEN,),
+        )
+        if not calls:
+            return None
+        [(outcome,)] = self._fetch("select outcome from writer_call where n = ?", (last,))
+        return FailedCalls(since=Millis(since), calls=calls, outcome=outcome)
 
     def totals(self, by: Sequence[str], *, since: str, until: str, limit: int) -> list[WriterTotal]:
         """Return the calls of some days, added up by some of `GROUPS`, the latest first; without any, all in one."""
