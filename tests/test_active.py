@@ -339,6 +339,32 @@ def test_where_a_session_ended(last: Event, text: str | None) -> None:
     assert proposals.unfinished([last], POLICY, now=Millis(10**12)) is None, "too long ago"
 
 
+def prompted(text: str) -> Event:
+    return turn(text, EventType.USER_MESSAGE, Trust.USER)
+
+
+@pytest.mark.parametrize(
+    ("turns", "text"),
+    [
+        ([prompted("thx, gotta go"), prompted("next time: ramp/soak editor")], "next time: ramp/soak editor"),
+        (
+            [prompted("thx, gotta go"), turn("Noted. See you tomorrow!"), prompted("next time: ramp/soak editor")],
+            "next time: ramp/soak editor",
+        ),
+        ([turn("Done."), prompted("No, do it now."), prompted("next time: ramp/soak editor")], None),
+        ([prompted("Thanks for the fix! next time: the legend")], "next time: the legend"),
+        ([prompted("dinner time, bye"), turn("Shall I add the timer?")], "Shall I add the timer?"),
+        ([prompted("thanks"), turn("Done."), prompted("Write the export.")], None),
+        ([prompted("thanks, add the login page for customers")], "thanks, add the login page for customers"),
+        ([prompted("Great, thanks! Can you push it?")], "Great, thanks! Can you push it?"),
+    ],
+)
+def test_who_takes_leave_leaves_open_what_was_named_before(turns: list[Event], text: str | None) -> None:
+    found = proposals.unfinished(turns, POLICY, now=Millis(1))
+
+    assert (None if found is None else found.text) == text
+
+
 @given(st.text(max_size=300))
 def test_where_a_session_ended_is_a_passage_of_its_words(text: str) -> None:
     found = proposals.unfinished([turn(f"{text} Still to do: x")], POLICY, now=Millis(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 from hook_process import prompt, tool_result
 from scrubjay import api, hosts, redaction
 from scrubjay.api.caller import HOST, PERSON, Caller, Principal
+from scrubjay.intervals import TOLD
 from scrubjay.policy import DEFAULT, HandingPolicy
 from scrubjay.retrieval import handing
+from scrubjay.retrieval.packing import CUT
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
+from scrubjay_shared.records import AUTHOR, Kind, Memory, MemoryType, Scope, Trust
 from scrubjay_shared.text import estimate_tokens
 
 pytestmark = pytest.mark.anyio
@@ -266,6 +270,16 @@ def item(text: str, number: int = 0, section: api.Section = api.Section.RULE) ->
     return api.ContextItem(ref=f"r{number}", kind="memory", section=section, text=text, ts=Millis(0), trust="user")
 
 
+def line(text: str, number: int = 0, **more: Any) -> api.ContextItem:
+    said = Memory(
+        id=f"01HZZZZZZZZZZZZZZZZZZZ{number:04}", content=text, kind=Kind.OBSERVATION, type=MemoryType.DECISION,
+        scope=Scope.USER, salience=0.8, created_at=Millis(1_000), updated_at=Millis(1_000), content_hash=text, **more
+    )  # fmt: skip
+    return handing.told(
+        said, api.Section.DECISION, HandingPolicy(), now=Millis(2_000), utc_offset=0, worth=0.5, pinned=False
+    )
+
+
 @given(st.lists(st.text(max_size=400), max_size=12), st.integers(1, 300), st.sampled_from(api.Section))
 def test_a_block_costs_what_it_may_and_nothing_in_it_ends_it(
     texts: list[str], budget: int, section: api.Section
@@ -289,6 +303,57 @@ def test_a_text_that_pretends_to_end_the_block_stays_in_it() -> None:
 
     assert block.count("</memory>") == 1
     assert redaction.clean(f"a\n{block}\nb").text.split() == ["a", "b"]
+
+
+@pytest.mark.parametrize("trust", [Trust.USER, Trust.AGENT])
+def test_undated_lines_that_end_alike_are_two_and_equal_ones_are_one(trust: Trust) -> None:
+    texts = (
+        "We decided the staging (eu) cluster is rebuilt weekly",
+        "Never touch the production (eu) cluster is rebuilt weekly",
+        "we decided the staging (eu) cluster is rebuilt weekly",
+    )
+    lines = [line(text, n, metadata={TOLD: 1}) for n, text in enumerate(texts)]
+    first = replace(lines[0], trust=trust.value)
+
+    kept, _ = handing.fitting([first, *lines[1:]], (), HandingPolicy(), always="", max_tokens=900)
+
+    again = [lines[2]] if trust is Trust.AGENT else []
+    assert list(kept) == [first, lines[1], *again], "an agent's words do not take the place of the person's"
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("PostgreSQL " + "数据库保存三十天" * 40, 200),
+        ("https://" + "x" * 300, 200),
+        ("word " * 60, 190),
+        ("e\u0301" * 300, 199),
+        ("\U0001f468\u200d\U0001f469\u200d\U0001f467" * 80, 190),
+    ],
+)
+def test_a_long_line_keeps_most_of_its_room_in_words_of_any_script(text: str, least: int) -> None:
+    shown = line(text).words
+
+    assert shown.endswith(CUT)
+    kept = shown.removesuffix(CUT)
+    assert least <= len(kept) <= HandingPolicy().start_line_chars
+    assert text.startswith(kept)
+    after = text[len(kept)]
+    assert after not in "\u0301\u200d"
+    assert not kept.endswith("\u200d")
+
+
+@pytest.mark.parametrize(
+    ("more", "whose"),
+    [
+        ({}, ""),
+        ({"trust": Trust.AGENT}, ", an agent said"),
+        ({"trust": Trust.IMPORT}, ", imported"),
+        ({"trust": Trust.AGENT, "metadata": {AUTHOR: "Ben"}}, ", Ben said"),
+    ],
+)
+def test_whose_words_a_line_has_is_said_where_they_are_not_the_persons(more: dict[str, Any], whose: str) -> None:
+    assert line("Carts are red.", **more).text == f"[ZZ0000] (1 Jan{whose}) Carts are red."
 
 
 @pytest.mark.parametrize(

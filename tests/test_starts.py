@@ -21,8 +21,9 @@ from scrubjay.policy import HandingPolicy
 from scrubjay.retrieval.handing import usual_tokens
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import CorruptError
+from scrubjay_shared.errors import CorruptError, DeniedError
 from scrubjay_shared.records import (
+    AUTHOR,
     EventDraft,
     EventType,
     Kind,
@@ -157,6 +158,63 @@ def test_of_two_that_say_the_same_the_newer_is_told() -> None:
     new = Known(memory=memory("Releases go out on Mondays after lunch now.", 2), worth=0.5)
 
     assert start.ranked([old, new], POLICY) == [new]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Never deploy the shop on Fridays without a backup.",
+            "The shop may deploy on Fridays without a backup.",
+        ),
+        (
+            "The staging database listens on port 5433 of host heron.",
+            "The production database listens on port 5432 of host heron.",
+        ),
+        ("Never edit the generated files in api by hand.", "Never edit the generated files in web by hand."),
+        ("The loader is written in C.", "The loader is written in C++."),
+        ("Carts move from Postgres to Redis.", "Carts move to Postgres from Redis."),
+        ("Never edit the generated files by hand.", "Never edit the generated files in api by hand."),
+    ],
+)
+def test_two_lines_that_differ_in_a_word_are_both_told(old: str, new: str) -> None:
+    lines = [Known(memory=memory(old, 1), worth=0.9), Known(memory=memory(new, 2), worth=0.8)]
+
+    assert start.ranked(lines, POLICY) == lines
+
+
+@pytest.mark.parametrize(
+    ("better", "lesser"),
+    [
+        ({"trust": Trust.USER}, {"trust": Trust.AGENT}),
+        ({"type": MemoryType.PREFERENCE}, {"type": MemoryType.FACT}),
+        ({}, {"metadata": {AUTHOR: "Ben"}}),
+        ({"layer": Layer.SURFACED}, {}),
+    ],
+)
+def test_in_the_place_of_a_line_nothing_lesser_is_told_however_new(
+    better: dict[str, Any], lesser: dict[str, Any]
+) -> None:
+    old = Known(memory=memory("Releases go out on Mondays.", 1, **better), worth=0.5)
+    new = Known(memory=memory("Releases go out on Mondays now.", 2, **lesser), worth=0.9)
+
+    assert start.ranked([old, new], POLICY) == [old]
+
+
+def test_two_lines_of_which_neither_may_stand_for_the_other_are_both_told() -> None:
+    rule = Known(memory=memory("Tests run in CI.", 1, type=MemoryType.HOWTO, trust=Trust.AGENT), worth=0.9)
+    fact = Known(memory=memory("Tests run in CI.", 2, type=MemoryType.FACT), worth=0.8)
+    everywhere = Known(memory=memory("Tests run in CI.", 3, scope=Scope.USER, resource_id=None), worth=0.7)
+
+    assert start.ranked([rule, fact, everywhere], POLICY) == [rule, fact, everywhere]
+
+
+def test_what_an_agent_put_into_the_layer_is_no_pin_until_the_person_accepts_it() -> None:
+    said = memory("The index is rebuilt by night.", layer=Layer.SURFACED, trust=Trust.AGENT)
+
+    assert not start.is_pinned(said)
+    assert start.is_pinned(replace(said, review="accepted"))
+    assert start.is_pinned(replace(said, trust=Trust.USER))
 
 
 def test_of_two_that_are_worth_as_much_the_shorter_comes_first() -> None:
@@ -356,6 +414,69 @@ async def test_thanks_is_no_open_end(service: Application) -> None:
     assert [item.kind for item in items] == ["memory"]
 
 
+@pytest.mark.anyio
+async def test_thanks_does_not_hide_what_was_named_for_next_time(service: Application) -> None:
+    await added(service, "Checkout is for guests only, because nobody wants an account.")
+    await say(service, "first", "Write the export of the orders.", "next time: ramp/soak editor", "thx, gotta go")
+    await settled(service)
+
+    items = (await service.call(PERSON, "context", api.ContextRequest(project=SHOP, session_id="second"))).items
+
+    [left] = [item.words for item in items if item.section is api.Section.LEFT_OFF]
+    assert left == "next time: ramp/soak editor"
+
+
+@pytest.mark.anyio
+async def test_what_begins_to_hold_later_is_told_then(service: Application) -> None:
+    later = await added(service, "The login page is served by the new proxy.", valid_from=Millis(4_000_000_000_000))
+    now = await added(
+        service, "Checkout is for guests only, because nobody wants an account.", valid_from=Millis(1_000)
+    )
+
+    assert [item.ref for item in (await brief(service)).items] == [now]
+    await service.call(PERSON, "update", api.UpdateRequest(ref=later, valid_from=Millis(1_000)))
+    assert {item.ref for item in (await brief(service)).items} == {now, later}
+
+
+@pytest.mark.anyio
+async def test_what_an_agent_wrote_is_marked_in_a_brief_and_in_a_start(service: Application) -> None:
+    await added(service, "Checkout is for guests only, because nobody wants an account.")
+    draft = MemoryDraft(
+        content="The carts are kept in the table basket.", type=MemoryType.FACT, scope=Scope.PROJECT, resource_id=SHOP
+    )
+    await service.call(AGENT, "add", draft)
+
+    page = await brief(service)
+    handed = await hook(service, started("second"), inject=True)
+
+    said = {item.words: "an agent said)" in item.text for item in page.items}
+    assert said == {
+        "Checkout is for guests only, because nobody wants an account.": False,
+        "The carts are kept in the table basket.": True,
+    }
+    assert all(item.text in handed for item in page.items)
+
+
+@pytest.mark.anyio
+async def test_an_agent_pins_nothing_and_the_person_pins_an_agents_words(service: Application) -> None:
+    noted = MemoryDraft(content="The index is rebuilt by night.", scope=Scope.PROJECT, resource_id=SHOP)
+    own = (await service.call(AGENT, "add", noted)).memory.id
+
+    with pytest.raises(DeniedError, match="surfaced"):
+        await service.call(AGENT, "add", replace(noted, content="Carts are red.", layer=Layer.SURFACED))
+    with pytest.raises(DeniedError, match="surfaced"):
+        await service.call(AGENT, "update", api.UpdateRequest(ref=own, layer=Layer.SURFACED))
+    await service.call(PERSON, "update", api.UpdateRequest(ref=own, layer=Layer.SURFACED))
+    pinned = (await brief(service)).items
+    await service.call(AGENT, "update", api.UpdateRequest(ref=own, content="The index is rebuilt by day."))
+    rewritten = (await brief(service)).items
+    newer = await service.call(AGENT, "supersede", api.SupersedeRequest(ref=own, content="The index is never rebuilt."))
+
+    assert [item.pinned for item in pinned] == [True]
+    assert not any(item.pinned for item in rewritten), "other words than those that the person picked"
+    assert newer.new.memory.layer is Layer.ARCHIVE
+
+
 # Twenty starts
 
 
@@ -412,6 +533,35 @@ def test_a_brief_is_shown_and_pinned_on_the_command_line(shell: Shell) -> None:
     assert (line["pinned"], pinned["pinned"], unpinned["pinned"]) == (False, True, False)
     assert "Decided:" in shown
     assert "(pinned)" in shown
+
+
+def test_a_line_of_the_identity_is_neither_pinned_nor_unpinned(shell: Shell) -> None:
+    shell.run("context", "--identity", "name=Ana")
+    shown = shell.json("list", "--layer", "identity")["entries"][0]["memory"]["id"]
+
+    for option in ("--pin", "--unpin"):
+        code, error = shell.error("brief", option, shown, "--json")
+        assert (code, error["code"]) == (5, "conflict")
+        assert "identity" in error["message"]
+    assert "Ana" in shell.run("context")[1]
+
+
+def test_a_pin_says_where_it_is_told_and_one_that_names_nothing_is_refused(shell: Shell) -> None:
+    shop, bank = ("--project", "/home/ana/shop"), ("--project", "/home/ana/bank")
+    shell.run("add", *shop, "--type", "decision", "Checkout is for guests only, because nobody wants an account.")
+    ours = shell.json("brief", *shop)["items"][0]["ref"]
+    mine = shell.json("add", "The person likes short answers.")["memory"]["id"]
+
+    _, _, elsewhere = shell.run("brief", *bank, "--pin", ours, "--text")
+    notes = shell.json("brief", *shop, "--pin", mine)["notes"]
+    code, error = shell.error("brief", "--pin", "", "--json")
+    unpinned, _ = shell.error("brief", *shop, "--unpin", mine, "--unpin", mine[:-1] + "0", "--json")
+
+    assert "is pinned in /home/ana/shop: scrubjay brief --project /home/ana/shop" in elsewhere
+    assert "in the starts of all projects" in notes[0]
+    assert (code, error["message"]) == (2, "--pin names no memory")
+    assert unpinned != 0
+    assert shell.json("get", mine)["memory"]["layer"] == "surfaced", "nothing is changed where one is refused"
 
 
 def test_a_library_reads_a_brief(tmp_path: Any) -> None:

@@ -57,6 +57,15 @@ def over(valid_from: Millis | None, valid_to: Millis | None, said_at: Millis | N
     return valid_to is not None and valid_to <= now and not happened(valid_from, valid_to, said_at)
 
 
+def ahead(valid_from: Millis | None, said_at: Millis | None, now: Millis) -> bool:
+    """Say whether a statement holds only from a time that is to come. What was read from talk names it in its words.
+
+    >>> ahead(Millis(9), None, Millis(5)), ahead(Millis(9), Millis(1), Millis(5)), ahead(Millis(5), None, Millis(5))
+    (True, False, False)
+    """
+    return valid_from is not None and valid_from > now and said_at is None
+
+
 def said_at(memory: Memory) -> Millis | None:
     """Return when a memory's words were said; None for one that was not read from talk."""
     return memory.created_at if memory.kind is Kind.OBSERVATION else None

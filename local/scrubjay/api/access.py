@@ -2,7 +2,7 @@
 
 Handlers ask it and decide nothing of this themselves. The person may do everything. An agent calls the operations that
 name it; sees the person's memories, and those and the events of its own project and session; changes what is trusted
-no more than itself; and writes nothing into the layers that are always loaded.
+no more than itself; and writes nothing into the layers that are always loaded, nor pins what sessions are told first.
 """
 
 from __future__ import annotations
@@ -129,9 +129,13 @@ def check_memory(caller: Caller, draft: MemoryDraft) -> None:
 
 
 def check_layer(caller: Caller, layer: Layer) -> None:
-    """Check that a caller may put something into a layer. Raises DeniedError."""
-    if caller.principal is Principal.AGENT and layer in ALWAYS_LOADED:
-        raise DeniedError(f"an agent does not write the {layer} layer", hint="ask the person: scrubjay context sets it")
+    """Check that a caller may put something into a layer: who is an agent, into the archive. Raises DeniedError.
+
+    What stands in the layer `surfaced` is told to every session first: it is the person who picks that.
+    """
+    if caller.principal is Principal.AGENT and layer is not Layer.ARCHIVE:
+        sets = "scrubjay brief --pin ID pins a memory" if layer is Layer.SURFACED else "scrubjay context sets it"
+        raise DeniedError(f"an agent does not write the {layer} layer", hint=f"ask the person: {sets}")
 
 
 def check_name(caller: Caller, name: str) -> None:

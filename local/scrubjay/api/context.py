@@ -36,6 +36,7 @@ class Section(StrEnum):
 class ContextItem:
     """One thing that an agent is handed. `ref` is the id of the memory or the event; `kind` says which.
 
+    `text` is the line, and `words` what is said in it, without the id, the day and whose words they are.
     `probability` is how probable it is that something which was predicted will be needed; None of everything else.
     `worth` is what a memory is worth that is told at a start, `pinned` whether the person picked it.
     """
@@ -49,6 +50,7 @@ class ContextItem:
     probability: float | None = None
     worth: float | None = None
     pinned: bool = False
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

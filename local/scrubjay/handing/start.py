@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from scrubjay.api import Section
+from scrubjay.distill.sameness import EDGES, same_words
 from scrubjay.handing.features import is_outright
+from scrubjay.lifecycle.trust import is_believed
 from scrubjay.policy import TYPE_SALIENCE, HandingPolicy
 from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, author_of, review_state
-from scrubjay_shared.text import analyse
 
 SECTIONS = {
     MemoryType.PREFERENCE: Section.RULE,
@@ -29,6 +30,9 @@ SECTIONS = {
 
 LASTING = frozenset({MemoryType.PREFERENCE, MemoryType.HOWTO})
 """Kinds that are told as long as they hold: a rule that is obeyed leaves no trace of use."""
+
+FILLERS = frozenset({"a", "also", "an", "now", "please", "really", "the"})
+"""Words of which a sentence may have one more or less and say the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +55,13 @@ class Known:
 
 
 def is_pinned(memory: Memory) -> bool:
-    """Say whether the person picked a memory to be told first; what is always loaded is told elsewhere."""
-    return memory.layer is Layer.SURFACED and author_of(memory) is None
+    """Say whether the person picked a memory to be told first; what is always loaded is told elsewhere.
+
+    What is not their own word they accepted when they pinned it. Agents of earlier versions, and those of a device that
+    has one still, put memories of their own into the layer.
+    """
+    is_chosen = memory.trust is Trust.USER or review_state(memory.review) is ReviewState.ACCEPTED
+    return memory.layer is Layer.SURFACED and author_of(memory) is None and is_chosen
 
 
 def worth(
@@ -91,25 +100,27 @@ def is_spent(memory: Memory, unused: int, policy: HandingPolicy) -> bool:
 def ranked(
     known: Iterable[Known], policy: HandingPolicy, may: Callable[[Memory], bool] = lambda _: True
 ) -> list[Known]:
-    """Return what is worth telling, what is pinned first, the rest by merit; of two that say the same, the newer.
+    """Return what is worth telling, what is pinned first, the rest by merit; of two in the same words, one.
 
     `may` says whether a memory may be told at all; it is asked only of what comes first. Of what belongs to the project
     and of what does not there are at most `looked_over`, more than any budget holds.
     """
     worthy = [one for one in known if one.is_pinned or one.worth >= policy.worth_floor]
     worthy.sort(key=lambda one: (not one.is_pinned, -merit(one, policy), -one.memory.created_at, one.memory.id))
-    kept: list[tuple[Known, frozenset[str]]] = []
+    kept: list[tuple[Known, tuple[str, ...]]] = []
     room = {True: policy.looked_over, False: policy.looked_over}
     for one in worthy:
         is_projects = one.memory.scope is Scope.PROJECT
         if not room[is_projects] or not may(one.memory):
             continue
-        said = frozenset(analyse(one.memory.content))
-        place = next((n for n, (_, other) in enumerate(kept) if _alike(said, other, policy)), None)
+        said = _words(one.memory.content)
+        place = next((n for n, (other, words) in enumerate(kept) if words == said and _is_told_twice(one, other)), None)
         if place is None:
             kept.append((one, said))
             room[is_projects] -= 1
-        elif kept[place][0].memory.created_at < one.memory.created_at and not kept[place][0].is_pinned:
+        elif _stands_for(one, kept[place][0]) and (
+            kept[place][0].memory.created_at < one.memory.created_at or not _stands_for(kept[place][0], one)
+        ):
             kept[place] = (one, said)
     return [one for one, _ in kept]
 
@@ -128,7 +139,35 @@ def brief(best: Iterable[Known], project: str) -> list[Known]:
     return [one for one in best if one.memory.resource_id == project]
 
 
-def _alike(one: frozenset[str], other: frozenset[str], policy: HandingPolicy) -> bool:
-    """Say whether two statements say the same: most of the words of the shorter one are in both."""
-    shorter = min(len(one), len(other))
-    return shorter > 0 and len(one & other) >= policy.same_share * shorter
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in alphabetical order, but those that change nothing."""
+    bare = (word.strip(EDGES) for word in text.casefold().split())
+    return tuple(sorted(word for word in bare if word and word not in FILLERS))
+
+
+def _is_told_twice(one: Known, other: Known) -> bool:
+    """Say whether one of two lines with the same words may go: they say the same of the same, in the same order.
+
+    Two sentences that share most of their words differ in a "not", a number or a name as soon as in anything else, and
+    no list knows which word that is. So one word more or less makes two, and both are told.
+    """
+    ours, theirs = one.memory, other.memory
+    return (
+        (ours.scope, ours.resource_id) == (theirs.scope, theirs.resource_id)
+        and same_words(_plain(ours.content), _plain(theirs.content))
+        and (_stands_for(one, other) or _stands_for(other, one))
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(word for word in text.split() if word.casefold().strip(EDGES) not in FILLERS)
+
+
+def _stands_for(one: Known, other: Known) -> bool:
+    """Say whether a line may be told in another's place: as much believed, by no other hand, as a rule for a rule."""
+    return (
+        is_believed(one.memory.trust, other.memory.trust)
+        and author_of(one.memory) in {None, author_of(other.memory)}
+        and (one.section is Section.RULE or other.section is not Section.RULE)
+        and (one.is_pinned or not other.is_pinned)
+    )

@@ -20,7 +20,7 @@ from scrubjay.intervals import over, said_at
 from scrubjay.policy import TYPE_SALIENCE, LayersPolicy
 from scrubjay_shared.clock import DAY_MINUTES, Millis
 from scrubjay_shared.records import TRUST_ORDER, Event, EventType, Layer, Memory, MemoryType, Scope, Trust
-from scrubjay_shared.text import asks
+from scrubjay_shared.text import asks, query_tokens
 
 DISMISSED = "active_dismissed"
 """In the metadata of a memory: why it was proposed when the person dismissed it."""
@@ -36,6 +36,20 @@ _LEFT = re.compile(
     r"\b(?:next steps?|next,|remaining|remains|still (?:to|need|open|fail|missing|broken|left)\w*|left to do|to-?do"
     r"|not yet|unfinished|follow-?up|wip|pending|open questions?|shall i|should i|would you like|do you want me to"
     r"|n\u00e4chste schritte?|noch (?:offen|nicht|zu)|soll ich|bleibt)\b",
+    re.IGNORECASE,
+)
+_NEXT = re.compile(
+    r"^\W*(?:(?:and|so|then|for) )?(?:next (?:time|session|up)|tomorrow|n\u00e4chstes mal)\b"
+    r"|\b(?:next (?:time|session)|tomorrow|n\u00e4chstes mal)\W*$",
+    re.IGNORECASE,
+)
+"""What is named for another day."""
+_FEW = 2
+"""Telling words of a clause that asks for nothing: "dinner time", "looks good"."""
+_CLAUSE = re.compile(r"[^,;.!\n]+")
+_LEAVES = re.compile(
+    r"\b(?:(?:thanks|thank you)(?: so much)? for\b.*|thanks?|thx|ty|cheers|bye|gotta (?:go|run)|good ?night"
+    r"|see (?:you|ya)|talk (?:soon|later)|danke|tsch\u00fcss)\b",
     re.IGNORECASE,
 )
 
@@ -91,17 +105,52 @@ def holds(memory: Memory, now: Millis) -> bool:
 def unfinished(turns: Sequence[Event], policy: LayersPolicy, *, now: Millis) -> Unfinished | None:
     """Return where a session was left, None where it was finished; `turns` are its last, newest first.
 
-    What nobody vouches for, and what is too long ago, was left for good.
+    What nobody vouches for, and what is too long ago, was left for good. Who takes leave leaves nothing open with that;
+    what one of the last turns names for next time comes before what the last one asks.
     """
     spoken = [turn for turn in turns if turn.text.strip() and (turn.type in _AGENTS or _is_prompt(turn))]
     if not spoken or now - spoken[0].ts > policy.left_off_days * _DAY_MS or not _is_believed(spoken[0].trust):
         return None
-    last = spoken[0]
-    sentences = [match for match in _SENTENCE.finditer(last.text) if match.group().strip()]
+    for turn in spoken[: policy.end_turns]:
+        found = _line(turn, [one for one in _sentences(turn) if _names_next(one.group())][-policy.sentences :], policy)
+        if found is not None and _is_believed(turn.trust):
+            return found
+        if _is_prompt(turn) and not _takes_leave(turn):  # whoever goes on working may have done it
+            break
+    last = next((turn for turn in spoken if not _takes_leave(turn)), None)
+    if last is None or not _is_believed(last.trust):
+        return None
+    sentences = _sentences(last)
     if not _is_prompt(last):
         sentences = [match for match in sentences if _LEFT.search(match.group())][-policy.sentences :]
-    if not sentences:
-        return None
+    return _line(last, sentences, policy)
+
+
+def _sentences(turn: Event) -> list[re.Match[str]]:
+    return [match for match in _SENTENCE.finditer(turn.text) if match.group().strip()]
+
+
+def _names_next(sentence: str) -> bool:
+    """Say whether a sentence names what comes next.
+
+    >>> _names_next("next time: ramp/soak editor"), _names_next("See you tomorrow!")
+    (True, False)
+    """
+    return _NEXT.search(sentence) is not None and query_tokens(_LEAVES.sub("", _NEXT.sub("", sentence))) != []
+
+
+def _takes_leave(turn: Event) -> bool:
+    """Say whether a person only thanks, or says goodbye: one clause does, and none says more beside it."""
+    clauses = [_LEAVES.subn("", clause) for clause in _CLAUSE.findall(turn.text)]
+    return (
+        _is_prompt(turn)
+        and not asks(turn.text)
+        and any(count for _, count in clauses)
+        and all(len(query_tokens(rest)) <= _FEW for rest, _ in clauses)
+    )
+
+
+def _line(last: Event, sentences: Sequence[re.Match[str]], policy: LayersPolicy) -> Unfinished | None:
     for count in range(len(sentences), 0, -1):  # whole sentences, from the first: as many as make one line
         found = _trimmed(last, sentences[0].start(), sentences[count - 1].end())
         if found.end - found.start <= policy.line_chars and "\n" not in found.text:

@@ -244,7 +244,6 @@ class HandingPolicy:
     salience: float = 1.0  # by how much more for each point of salience that feedback, or somebody, gave it
     salience_spread: float = 0.05  # beyond what is usual for its kind: so far memories of a kind differ by themselves
     looked_over: int = 24  # lines that are put in order, of a project and beside it: twice what the budget holds
-    same_share: float = 0.7  # of the words of the shorter of two statements, from which they say the same
     unused_sessions: int = 20  # that were told a fact or a decision without using it: it is told no more
     looked_at: int = 600  # memories of a project that are weighed for its starts, and rules of the person: years
     recalled: int = 4  # beside a prompt: the fifth hit answers seldom

@@ -29,7 +29,7 @@ from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.errors import InvalidError, NotFoundError
 from scrubjay_shared.ops import Field
-from scrubjay_shared.records import Memory, MemoryDraft, content_hash
+from scrubjay_shared.records import Layer, Memory, MemoryDraft, content_hash
 
 
 class Conflicts:
@@ -145,7 +145,7 @@ class Conflicts:
             type=old.type,
             scope=old.scope,
             resource_id=old.resource_id,
-            layer=old.layer,
+            layer=Layer.ARCHIVE if caller.principal is Principal.AGENT else old.layer,  # pins are the person's
             salience=old.salience,
             topic=old.topic,
         )

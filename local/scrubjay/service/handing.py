@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from scrubjay import api
@@ -170,7 +171,10 @@ class Handing:
         def read() -> list[api.ContextItem]:
             said = [own for one in turns if (own := self._said(one)) is not None]
             end = proposals.unfinished(said, self._policy.layers, now=now)
-            if end is None or end.event.id != turns[0].id or handing.stands_in(end.text, layers):
+            if end is None or handing.stands_in(end.text, layers):
+                return []
+            newer = {one.id for one in takewhile(lambda one: one.id != end.event.id, turns)}
+            if newer - {one.id for one in said}:  # what may not be told came after it
                 return []
             if end.event.type is EventType.USER_MESSAGE and not handing.asks_enough(end.text, policy):
                 return []

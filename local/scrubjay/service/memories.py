@@ -32,6 +32,7 @@ from scrubjay_shared.records import (
     MemoryDraft,
     ReviewState,
     Scope,
+    Trust,
     review_state,
 )
 
@@ -147,7 +148,7 @@ class Memories:
                 "archived or clear",
             )
         write = MemoryWrite(memory_id=memory_id, fields=fields, settles=True)
-        risky = None
+        said = risky = None
         if Field.CONTENT in fields and caller.principal is not Principal.PERSON:
             said = MemoryDraft(content=fields[Field.CONTENT], trust=access.TRUST_CEILING[caller.principal])
             draft = replace(said, scope=Scope.SESSION)
@@ -168,9 +169,11 @@ class Memories:
                 put_away.check_one(tx, shown)
                 tx.memories.write(put_away.taken_out(tx, memory_id))
             _check_lifespan(tx, write)
-            reviewed = {} if risky is None else {Field.REVIEW: risky}
+            is_other = said is not None and review_state(shown.review) is ReviewState.ACCEPTED  # than what was accepted
+            reviewed = {Field.REVIEW: risky} if risky is not None or is_other else {}
             lifted = refusals.lifted(tx, caller, write, shown)
-            tx.memories.write([replace(write, fields={**write.fields, **reviewed})])
+            chosen = _chosen(caller, shown, request.layer)
+            tx.memories.write([replace(write, fields={**write.fields, **reviewed, **chosen})])
             return lifted
 
         lifted = await self._store.write(work, cause=self._store.new_cause("update"))
@@ -260,6 +263,12 @@ def _check_reviewed(memory: Memory, layer: Layer) -> None:
             f"memory {memory.id} waits for your review, and is not promoted before",
             hint=f"scrubjay review accept {memory.id}",
         )
+
+
+def _chosen(caller: Caller, memory: Memory, layer: Layer | None) -> dict[Field, Any]:
+    """Return what is written beside a layer: words that are not the person's are accepted when the person pins them."""
+    is_choice = caller.principal is Principal.PERSON and layer is Layer.SURFACED and memory.trust is not Trust.USER
+    return {Field.REVIEW: ReviewState.ACCEPTED.value} if is_choice else {}
 
 
 def _check_lifespan(tx: Transaction, write: MemoryWrite) -> None:
