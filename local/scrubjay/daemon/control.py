@@ -317,8 +317,8 @@ def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
         os.close(descriptor)
 
 
-_CHOSEN_ELSEWHERE = frozenset(("model", "reranker"))
-"""Settings that the store may override unless a person gave them for this one process."""
+_CHOSEN_ELSEWHERE = frozenset(("model", "reranker", *options.WRITER_DEFAULTS))
+"""Settings that the store or the file may change while it runs, unless a person gave them for this one process."""
 
 
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
