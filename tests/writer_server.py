@@ -59,6 +59,8 @@ class ModelServer(ThreadingHTTPServer):
         self.asked: list[Asked] = []
         self.faults: deque[Fault | None] = deque()
         self.answer: Callable[[Asked], str] = lambda _: "It is written."
+        self.lists: dict[str, Any] = {}
+        """What it answers to a look at a path: its models."""
         self.counted = 0
         """The tokens of everybody, read and written, as this server counts them."""
         self.reading = threading.Event()
@@ -107,6 +109,11 @@ def tokens_of(text: str) -> int:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: ModelServer
+
+    def do_GET(self) -> None:
+        found = self.server.lists.get(self.path)
+        body = b"<p>a page</p>" if found is None else json.dumps(found).encode()
+        self._send(Fault(status=404 if found is None else 200), body)
 
     def do_POST(self) -> None:
         server = self.server
