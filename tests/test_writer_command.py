@@ -480,7 +480,7 @@ def test_what_a_day_costs_is_told_with_what_an_agent_adds_and_where_the_cap_is_l
 
     plain = " ".join(told.split())
     assert "a day like the last 10 (1 with sessions, 12 each) would take about 12 calls" in " ".join(listed.split())
-    assert f"12 calls, {read + 12 * 6_200:,} tokens read" in plain
+    assert f"12 calls, {round(read + 12 * 6_200, -3):,} tokens read" in plain
     assert "60,000 tokens a day and 2,000,000 a month, less than that" in plain
 
 

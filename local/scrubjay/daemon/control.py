@@ -333,6 +333,8 @@ def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, st
         }:
             child[option.variable] = ""  # the child reads the settings file itself
     child["SCRUBJAY_CONFIG"] = str(settings.config_path) if settings.config_path.exists() else ""
+    if not child["SCRUBJAY_CONFIG"]:  # the child looks where one would be made, and never into another home's
+        child["SCRUBJAY_HOME"] = str(settings.config_path.parent)
     if child.get("PYTHONPATH"):
         child["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in child["PYTHONPATH"].split(os.pathsep))  # noqa: PTH100
     return child

@@ -53,8 +53,9 @@ def before(choice: WriterChoice, model: str, status: WriterResponse) -> Iterator
     """Yield what a person must know before a Writer is turned on, a line each."""
     yield f"Writer: {choice.name}" + (f", model {model}" if model else ", the model that it takes by itself")
     yield (
-        f"It is sent {DATA} and what these answered, session by session, with the memories that this may correct;"
-        " scrubjay ask sends your question and what recall finds. Redaction took known secrets out of all of it before"
+        f"It is sent {DATA}, what these answered and, in part, what their tools printed, session by session, with the"
+        " memories that this may correct, and old memories to be shortened; scrubjay ask sends your question and what"
+        " recall finds. Redaction took known secrets out of all of it before"
         " it was stored; a secret that redaction did not know is still in it."
     )
     yield f"It {_where(choice)}."
@@ -75,8 +76,13 @@ def _cost(choice: WriterChoice, day: WriterDay) -> str:
     read = _read(choice, day)
     return (
         f"{PAID[choice.paid_by]}; a day like the last {day.looked_at} would take about {counted(day.calls, 'call')},"
-        f" {read:,} tokens read and {day.output_tokens:,} written"
+        f" {_about(read)} tokens read and {_about(day.output_tokens)} written"
     )
+
+
+def _about(tokens: int) -> str:
+    """Return an estimated number without the digits that it does not have."""
+    return f"{round(tokens, -3 if tokens >= 10_000 else -2):,}"
 
 
 def _read(choice: WriterChoice, day: WriterDay) -> int:
@@ -151,5 +157,5 @@ def _of_a_day(day: WriterDay) -> str:
         return f"nothing was said in the last {day.looked_at} days, so what a day would cost cannot be told"
     return (
         f"a day like the last {day.looked_at} ({day.days} with sessions, {day.sessions} each) would take about"
-        f" {counted(day.calls, 'call')}, {day.input_tokens:,} tokens read and {day.output_tokens:,} written"
+        f" {counted(day.calls, 'call')}, {_about(day.input_tokens)} tokens read and {_about(day.output_tokens)} written"
     )
