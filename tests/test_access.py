@@ -23,7 +23,7 @@ from scrubjay.transports import local
 from scrubjay.transports.client import Client, discover
 from scrubjay.transports.http.routes import ROUTES
 from scrubjay_shared.clock import Millis
-from scrubjay_shared.errors import ConflictError, DeniedError, NotFoundError, UnauthenticatedError
+from scrubjay_shared.errors import ConflictError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
 from scrubjay_shared.records import Event, EventDraft, EventType, Layer, MemoryDraft, Scope, Trust
 
 BOUND = Caller(principal=Principal.AGENT, agent="crow", project="own", session_id="own session")
@@ -68,6 +68,10 @@ def outcome(call: Callable[[], Any]) -> str:
     except ConflictError as error:
         # A fact that no turn supports was looked for; a question for a Writer would have been asked.
         if "nothing was stored" not in error.message and "no Writer is set" not in error.message:
+            raise
+        return "done"
+    except UnavailableError as error:
+        if "cannot be reached" not in error.message:  # a Writer that is tried, and is not there
             raise
         return "done"
     return "done"
@@ -167,6 +171,9 @@ ROWS: dict[str, Row] = {
     "backup": Row(lambda folder: api.PathRequest(path=f"{folder}/{anew('copy')}.db"), "person"),
     "rebuild": Row(lambda _: api.RebuildRequest(), "person"),
     "cost": Row(lambda _: api.CostRequest(), "person"),
+    "writer": Row(lambda _: NOTHING, "person"),
+    "try_writer": Row(lambda _: api.WriterRequest(writer="openai", url="http://127.0.0.1:9/v1", model="m"), "person"),
+    "use_writer": Row(lambda _: api.UseWriterRequest(), "person"),
     "use_model": Row(lambda _: api.ModelRequest(name="none"), "person"),
     "run_job": Row(lambda _: api.JobRequest(name="count"), "person"),
     "pause_job": Row(lambda _: api.JobRequest(name="count"), "person"),

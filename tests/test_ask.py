@@ -278,7 +278,7 @@ async def test_without_a_writer_it_says_what_to_do_now(opened: Opener) -> None:
             await ask(service)
 
     assert "scrubjay recall" in error.value.hint
-    assert "scrubjay docs writer" in error.value.hint
+    assert "scrubjay writer finds one" in error.value.hint
 
 
 async def test_a_writer_over_its_caps_is_not_asked(server: ModelServer, opened: Opener) -> None:

@@ -306,7 +306,7 @@ async def test_diff_says_of_what_is_new_whether_it_ended_since(opened: Opener) -
 
 
 async def run_with(service: Application, wording: Callable[[str, str, int], Awaitable[str]]) -> Sequence[Any]:
-    run = ConsolidationRun(service.store, DEFAULT, wording=wording)
+    run = ConsolidationRun(service.store, DEFAULT, wording=lambda: wording)
     return (await run.plan(LATER)).plan.steps
 
 
@@ -352,7 +352,7 @@ async def test_words_of_a_writer_that_were_forgotten_for_good_are_not_written(op
         async def wording(_system: str, _text: str, _most: int) -> str:
             return lines
 
-        run = ConsolidationRun(service.store, DEFAULT, wording=wording)
+        run = ConsolidationRun(service.store, DEFAULT, wording=lambda: wording)
         planned = await run.plan(LATER)
         done = await run.carry_out(planned, service.store.new_cause("consolidate"))
 
@@ -588,7 +588,7 @@ async def faulty_answers(service: Application, random: Random, rounds: int) -> i
                 ("", "{}", "[[", f"{text} Also 424242.", f"{text}\n- Zoltan.", text[:at] + "9" + text[at:])
             )
 
-        assert (await ConsolidationRun(service.store, DEFAULT, wording=wording).plan(LATER)).plan.steps == plain
+        assert (await ConsolidationRun(service.store, DEFAULT, wording=lambda: wording).plan(LATER)).plan.steps == plain
     assert await shown(service) == before
     return rounds
 

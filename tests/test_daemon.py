@@ -1180,3 +1180,23 @@ def test_a_daemon_reads_the_models_from_the_settings_file_unless_they_were_named
     assert options.load({}, by_file).model == "e5-small-v2"
     assert options.load({}, by_file).origins["model"] is Origin.FILE
     assert options.load({}, by_name).origins["model"] is Origin.ENVIRONMENT
+
+
+@pytest.mark.parametrize("config", ["", "port = 0\n"])
+def test_a_daemon_reads_the_writer_from_its_own_settings_file_and_from_no_other_homes(
+    config: str, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine" / "config.toml"
+    mine.parent.mkdir()
+    if config:
+        mine.write_text(config, encoding="utf-8")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.toml").write_text('writer = "claude"\n', encoding="utf-8")
+    found = options.load({}, {"SCRUBJAY_HOME": str(mine.parent)})  # as --home does, which is in nobody's environment
+
+    child = options.load({}, control._environment(found, {"SCRUBJAY_HOME": str(other)}))
+
+    assert (child.writer, child.config_path, child.data_dir) == ("none", mine, found.data_dir)
+    options.assign(mine, {"writer": "codex"})
+    assert options.writer_reread(child).writer == "codex"

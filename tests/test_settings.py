@@ -298,8 +298,8 @@ def test_assigning_a_key_keeps_every_other_line(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('# my notes\n# model = "old"\nport = 7400 # odd\nmodel = "none"', encoding="utf-8")
 
-    settings.assign(path, "model", "bge-small-en-v1.5")
-    settings.assign(path, "threads", 1)
+    settings.assign(path, {"model": "bge-small-en-v1.5"})
+    settings.assign(path, {"threads": 1})
 
     expected = '# my notes\n# model = "old"\nport = 7400 # odd\nmodel = "bge-small-en-v1.5"\nthreads = 1\n'
     assert expected == path.read_text(encoding="utf-8")
@@ -312,12 +312,58 @@ def test_assigning_makes_a_private_file_and_writes_through_a_link(tmp_path: Path
     target.write_text("port = 1\n", encoding="utf-8")
     link.symlink_to(target)
 
-    settings.assign(fresh, "model", "none")
-    settings.assign(link, "port", 2)
+    settings.assign(fresh, {"model": "none"})
+    settings.assign(link, {"port": 2})
 
     assert stat.S_IMODE(fresh.stat().st_mode) == 0o600
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == "port = 2\n"
+
+
+def test_assigning_keeps_comments_behind_values_line_ends_and_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(
+        b'# mine\r\nwriter = "none"  # not yet\r\n writer_url = "http://localhost/#a" # "here"\r\nport = 1\r\n'
+        b'writer_model = "x"\r\nwriter_key_env = "KEY" # of last year\r\n'
+    )
+    path.chmod(0o644)
+
+    settings.assign(
+        path, {"writer": "claude", "writer_url": "http://localhost/b", "writer_model": None, "writer_key_env": None}
+    )
+
+    assert path.read_bytes() == (
+        b'# mine\r\nwriter = "claude"  # not yet\r\nwriter_url = "http://localhost/b" # "here"\r\nport = 1\r\n'
+        b"# of last year\r\n"
+    )
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_value_over_several_lines_is_left_to_the_person(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('log_level = """\\\n  info"""\nmodel = "none"\n', encoding="utf-8")
+
+    with pytest.raises(InvalidError):
+        settings.assign(path, {"log_level": "debug"})
+    settings.assign(path, {"model": "bge-small-en-v1.5"})
+
+    assert path.read_text(encoding="utf-8") == 'log_level = """\\\n  info"""\nmodel = "bge-small-en-v1.5"\n'
+
+
+def test_what_the_file_says_of_the_writer_is_read_again_and_the_environment_outweighs_it(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    environ = home(tmp_path) | {"SCRUBJAY_WRITER_MODEL": "mine"}
+    found = settings.load({}, environ)
+    path = found.config_path
+    settings.assign(path, {"writer": "claude", "writer_model": "theirs", "writer_daily_tokens": 7, "port": 1})
+
+    fresh = settings.writer_reread(found)
+
+    assert (fresh.writer, fresh.writer_model, fresh.writer_daily_tokens) == ("claude", "mine", 7)
+    assert fresh.port == found.port, "nothing else is read"
+    settings.assign(path, {"writer": None, "writer_daily_tokens": None})
+    off = settings.writer_reread(fresh)
+    assert (off.writer, off.writer_daily_tokens) == (found.writer, found.writer_daily_tokens)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +383,7 @@ def test_an_assignment_that_load_would_refuse_changes_nothing(
     path.write_text(config, encoding="utf-8")
 
     with pytest.raises(InvalidError):
-        settings.assign(path, key, value)
+        settings.assign(path, {key: value})
 
     assert config == path.read_text(encoding="utf-8")
     assert [path] == list(tmp_path.iterdir())
@@ -346,7 +392,7 @@ def test_an_assignment_that_load_would_refuse_changes_nothing(
 def test_a_quoted_value_comes_back_as_it_went_in(tmp_path: Path) -> None:
     odd = '/srv/a "quoted" \\ folder é'
 
-    settings.assign(tmp_path / "config.toml", "data_dir", odd)
+    settings.assign(tmp_path / "config.toml", {"data_dir": odd})
 
     assert settings.load({}, home(tmp_path)).data_dir == Path(odd)
 

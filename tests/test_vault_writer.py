@@ -158,7 +158,7 @@ async def test_what_is_forgotten_while_a_writer_is_asked_is_told_on_by_nothing(
 ) -> None:
     entries = (await service.call(PERSON, "list", api.ListRequest(limit=50))).entries
     gone = next(one.memory for one in entries if "seven" in one.memory.content)
-    asking = service.plain_files.entries._wording
+    asking = service.plain_files.entries._wording()
 
     async def forgetful(system: str, text: str, most: int) -> str:
         assert asking is not None
@@ -166,7 +166,7 @@ async def test_what_is_forgotten_while_a_writer_is_asked_is_told_on_by_nothing(
         await service.call(PERSON, "forget", api.ForgetRequest(ref=gone.id))
         return answer
 
-    service.plain_files.entries._wording = forgetful
+    service.plain_files.entries._wording = lambda: forgetful
     server.answer = lambda _: "Facts | 1 | There were seven berries at B2."
 
     done = await service.call(ZARA, "vault_compact", CONDENSE)

@@ -66,6 +66,8 @@ class ModelServer(ThreadingHTTPServer):
         """The parameters that it takes, None: all; another is refused by its name."""
         self.context = 10**9
         """How many tokens it reads; of a longer prompt it loses the beginning without a word, as some servers do."""
+        self.lists: dict[str, Any] = {}
+        """What it answers to a look at a path: its models."""
         self.counted = 0
         """The tokens of everybody, read and written, as this server counts them."""
         self.reading = threading.Event()
@@ -116,8 +118,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: ModelServer
 
     def do_GET(self) -> None:
-        found = self.server.is_ollama and self.path == "/api/version"
-        self._send(Fault(status=200 if found else 404), b'{"version": "0.40.0"}' if found else b"{}")
+        lists = dict(self.server.lists)
+        if self.server.is_ollama:
+            lists["/api/version"] = {"version": "0.40.0"}
+        found = lists.get(self.path)
+        body = b"<p>a page</p>" if found is None else json.dumps(found).encode()
+        self._send(Fault(status=404 if found is None else 200), body)
 
     def do_POST(self) -> None:
         server = self.server

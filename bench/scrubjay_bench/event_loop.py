@@ -192,7 +192,7 @@ class Asking:
 
     def _reads(self) -> Iterator[Operation]:
         for path in ("/healthz", "/readyz", "/openapi.json", "/v1/status", "/v1/stats", "/v1/sessions", "/v1/models",
-                     "/v1/conflicts", "/v1/context", "/v1/projects", "/v1/brief"):  # fmt: skip
+                     "/v1/conflicts", "/v1/context", "/v1/projects", "/v1/brief", "/v1/writer"):  # fmt: skip
             yield path.rpartition("/")[2], partial(self.client.call, "GET", path)
         yield "active", partial(self.client.call, "GET", "/v1/active")
         yield "dismiss_active", partial(self.client.call, "POST", "/v1/proposals/dismiss", {"every": True})
@@ -226,11 +226,12 @@ class Asking:
         yield "cost", partial(self.client.call, "GET", "/v1/cost")
         yield "job_runs", partial(self.client.call, "GET", "/v1/jobs/runs")
         for operation, path in (
-            ("pause_job", "learn/pause"),
-            ("resume_job", "learn/resume"),
-            ("run_job", "maintain/run"),
+            ("pause_job", "jobs/learn/pause"),
+            ("resume_job", "jobs/learn/resume"),
+            ("run_job", "jobs/maintain/run"),
+            ("use_writer", "writer/use"),
         ):
-            yield operation, partial(self.client.call, "POST", f"/v1/jobs/{path}", {})
+            yield operation, partial(self.client.call, "POST", f"/v1/{path}", {})
         yield "recall", self._recall
         yield "recall, again", self._recall
         yield "recall, 100 hits", partial(self._recall, limit=100)
@@ -299,6 +300,7 @@ class Asking:
             ("add, metadata of 8 MB", "/v1/memories", {"content": "x", "metadata": {"a": prose}}),
             ("recall, a question of 8 MB", "/v1/recall", {"query": prose}),
             ("ask, without a Writer", "/v1/ask", {"question": QUESTION}),
+            ("try_writer, of no kind", "/v1/writer/try", {"writer": "none"}),
             ("trust_folder, of no project", "/v1/projects/trust", {"folder": str(self.folder)}),
         )
         for name, path, body in wrong:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,14 @@ WRITER_SERVERS = ("openai", "anthropic")
 WRITER_AGENTS = ("claude", "codex", "gemini", "opencode")
 """Writers that are coding agents, installed and logged in by the person."""
 WRITERS = ("none", *WRITER_SERVERS, *WRITER_AGENTS)
+WRITER_KEYS = ("writer", "writer_url", "writer_model", "writer_key_env")
+"""The settings that say which Writer is asked, and where."""
+WRITER_DEFAULTS: Mapping[str, Any] = {
+    "writer": "none",
+    **dict.fromkeys(WRITER_KEYS[1:], ""),
+    "writer_daily_tokens": WriterPolicy().daily_tokens,
+    "writer_monthly_tokens": WriterPolicy().monthly_tokens,
+}
 MAX_TOKENS = 999_999_999  # more than any subscription gives: a typing error, not a wish
 
 MAX_CONFIG_BYTES = 1_048_576  # a settings file is some lines; this bounds what a wrong path can make us read
@@ -178,12 +186,7 @@ def load(
         "embed_url": "",
         "embed_api": "ollama",
         "embed_key_env": "",
-        "writer": "none",
-        "writer_url": "",
-        "writer_model": "",
-        "writer_key_env": "",
-        "writer_daily_tokens": WriterPolicy().daily_tokens,
-        "writer_monthly_tokens": WriterPolicy().monthly_tokens,
+        **WRITER_DEFAULTS,
         "log_level": "info",
         "review": "risky",
         "account": MAIN,
@@ -194,13 +197,7 @@ def load(
             f"the model {settings.model} needs the address of its server",
             hint="set embed_url in config.toml (SCRUBJAY_EMBED_URL) to it, as http://127.0.0.1:11434",
         )
-    if settings.writer in WRITER_SERVERS and not (settings.writer_url and settings.writer_model):
-        # No address is taken for granted: what is said to agents goes nowhere that the person has not written down.
-        raise InvalidError(
-            f"the writer {settings.writer} needs the address of its server and the name of a model",
-            hint="set writer_url and writer_model in config.toml (SCRUBJAY_WRITER_URL, SCRUBJAY_WRITER_MODEL)",
-        )
-    return settings
+    return _checked_writer(settings)
 
 
 def read_config(path: Path, *, required: bool = False) -> dict[str, object]:
@@ -227,32 +224,49 @@ def read_config(path: Path, *, required: bool = False) -> dict[str, object]:
     return _parsed(raw, path)
 
 
-def assign(path: Path, key: str, value: str | int) -> None:
-    """Set one key of a config file, leaving every other line as it stands; the file is created (0600) when absent.
+def assign(path: Path, assigned: Mapping[str, str | int | None]) -> None:
+    """Set keys of a config file, or take out those that are None; the file is created (0600) when absent.
 
-    The new file replaces the old one in one step. Raises InvalidError for a key or value that `load` would refuse, and
-    for a file that is not a valid config before or after the change; then the file is untouched.
+    All else stays: the other lines and their order, comments behind a value, the file's permissions. The new file
+    replaces the old one in one step. Raises InvalidError for a key or value that `load` would refuse, and for a file
+    that is not a valid config before or after the change; then the file is untouched.
     """
-    if key not in OPTIONS:
-        raise InvalidError(f"there is no setting called {key!r}", hint=f"settings: {', '.join(OPTIONS)}")
-    _checked(OPTIONS[key], value, key)
-    read_config(path)
-    line = f"{key} = {value if isinstance(value, int) else _quoted(value)}\n"
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
-    except FileNotFoundError:
-        lines = []
-    index = next((i for i, old in enumerate(lines) if old.split("=", 1)[0].strip(" \t\"'") == key), None)
-    if index is None:
-        if lines and not lines[-1].endswith("\n"):
-            lines[-1] += "\n"
-        lines.append(line)
-    else:
-        lines[index] = line
-    text = "".join(lines)
-    _parsed(text.encode(), path)
-    path = path.resolve()  # a config that is a link into a dotfiles folder stays one
-    private_files.write(path, text.encode())
+    for key, value in assigned.items():
+        if key not in OPTIONS:
+            raise InvalidError(f"there is no setting called {key!r}", hint=f"settings: {', '.join(OPTIONS)}")
+        if value is not None:
+            _checked(OPTIONS[key], value, key)
+    wanted: dict[str, object] = {**read_config(path), **assigned}
+    exists = path.exists()
+    lines = path.read_bytes().decode("utf-8-sig").split("\n") if exists else [""]
+    for key, value in assigned.items():
+        _put(lines, key, value)
+    data = "\n".join(lines).encode()
+    if _parsed(data, path) != {key: value for key, value in wanted.items() if value is not None}:
+        raise InvalidError(f"{path} has a value over several lines", hint="put it on one line, or change it there")
+    # A config that is a link into a dotfiles folder stays one.
+    private_files.write(path.resolve(), data, stat.S_IMODE(path.stat().st_mode) if exists else private_files.MODE)
+
+
+def writer_assigned(settings: Settings, assigned: Mapping[str, str]) -> Settings:
+    """Return settings with another Writer, of which they say no more than what is `assigned`.
+
+    Raises InvalidError for a value that `load` would refuse.
+    """
+    given = {key: _checked(OPTIONS[key], value, key) for key, value in assigned.items() if value}
+    return _checked_writer(replace(settings, **(dict.fromkeys(WRITER_KEYS, "") | given)))
+
+
+def writer_reread(settings: Settings) -> Settings:
+    """Return settings with what their file says of the Writer by now; flags and the environment outweigh it as ever.
+
+    Raises InvalidError for a file that `load` would refuse.
+    """
+    config = read_config(settings.config_path)
+    of_file = [key for key in WRITER_DEFAULTS if settings.origins.get(key, Origin.FILE) is Origin.FILE]
+    source = settings.config_path
+    given = {key: _checked(OPTIONS[key], config[key], f"{source}: {key}") for key in of_file if key in config}
+    return _checked_writer(replace(settings, **({key: WRITER_DEFAULTS[key] for key in of_file} | given)))
 
 
 def ensure_dirs(settings: Settings) -> None:
@@ -279,6 +293,45 @@ def ensure_dirs(settings: Settings) -> None:
                 f"other users may write to {settings.socket.parent}, where the socket would be",
                 hint="set socket (SCRUBJAY_SOCKET) to a path in a folder of your own",
             )
+
+
+def _checked_writer(settings: Settings) -> Settings:
+    """Return the settings if what they say of the Writer is whole. Raises InvalidError."""
+    if settings.writer in WRITER_SERVERS and not (settings.writer_url and settings.writer_model):
+        # No address is taken for granted: what is said to agents goes nowhere that the person has not written down.
+        raise InvalidError(
+            f"the writer {settings.writer} needs the address of its server and the name of a model",
+            hint="set writer_url and writer_model in config.toml (SCRUBJAY_WRITER_URL, SCRUBJAY_WRITER_MODEL)",
+        )
+    return settings
+
+
+def _put(lines: list[str], key: str, value: str | int | None) -> None:
+    """Set a key in the lines of a config file, or take it out where the value is None; a comment behind it stays."""
+    at = next((at for at, line in enumerate(lines) if line.split("=", 1)[0].strip(" \t\"'") == key), None)
+    end = "\r" if lines[0].endswith("\r") else ""
+    new = "" if value is None else f"{key} = {value if isinstance(value, int) else _quoted(value)}"
+    if at is not None:
+        comment = _comment(lines[at].removesuffix("\r"))
+        lines[at : at + 1] = [f"{new}{comment}".lstrip() + end] if new or comment else []
+    elif new:
+        if lines[-1]:
+            lines[-1] += end
+            lines.append("")
+        lines.insert(-1, new + end)
+
+
+def _comment(line: str) -> str:
+    """Return the comment behind the value of a line, with the spaces before it; "" where there is none."""
+    import tomllib  # noqa: PLC0415 as in `_parsed`
+
+    for at in (at for at, character in enumerate(line) if character == "#"):
+        try:
+            tomllib.loads(line[:at])
+        except tomllib.TOMLDecodeError:  # it stands inside the value
+            continue
+        return line[len(line[:at].rstrip()) :]
+    return ""
 
 
 def _parsed(raw: bytes, path: Path) -> dict[str, object]:

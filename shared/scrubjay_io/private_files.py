@@ -23,10 +23,10 @@ def create(path: Path) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE))
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes, mode: int = MODE) -> None:
     """Replace a file by a private one in one durable step: a reader sees the old or the new, never half of it.
 
-    Makes the folder, too. Raises UnavailableError.
+    Makes the folder, too. Another `mode` is what a file had that is the person's own. Raises UnavailableError.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -36,6 +36,8 @@ def write(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if mode != MODE:
+            partial.chmod(mode)
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -192,6 +192,7 @@ from scrubjay.api.vault import (
     VaultStopRequest,
     VaultSyncRequest,
 )
+from scrubjay.api.writer import LastCall, UseWriterRequest, WriterDay, WriterRequest, WriterResponse, WriterTrial
 
 __all__ = [
     "COST_BY",
@@ -272,6 +273,7 @@ __all__ = [
     "JobRunsResponse",
     "JobsResponse",
     "Kept",
+    "LastCall",
     "Layer",
     "LayerState",
     "LayersResponse",
@@ -343,6 +345,7 @@ __all__ = [
     "UndoRequest",
     "UndoResponse",
     "UpdateRequest",
+    "UseWriterRequest",
     "Vault",
     "VaultCondenseRequest",
     "VaultCondenseResponse",
@@ -362,4 +365,8 @@ __all__ = [
     "Verdict",
     "Version",
     "WhyResponse",
+    "WriterDay",
+    "WriterRequest",
+    "WriterResponse",
+    "WriterTrial",
 ]

@@ -492,6 +492,27 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="writer",
+            request=api.Nothing,
+            response=api.WriterResponse,
+            summary="The Writer that is set, what is used of its caps, its last call, and what a day would take.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="try_writer",
+            request=api.WriterRequest,
+            response=api.WriterTrial,
+            summary="Ask a Writer once about an invented sentence; it is counted, and nothing is set.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
+            name="use_writer",
+            request=api.UseWriterRequest,
+            response=api.WriterResponse,
+            summary="Read the settings of the Writer again, and ask that one from now on, or none.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="use_model",
             request=api.ModelRequest,
             response=api.ModelsResponse,

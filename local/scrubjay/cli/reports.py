@@ -21,6 +21,41 @@ class InitReport:
     model_state: str
     reranker: str
     reranker_state: str
+    writer: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterChoice:
+    """A Writer that could be turned on: its name for `scrubjay writer on`, and the settings that it stands for.
+
+    `models` are those that its server has, or the one that it is turned on with; none where `--model` must name it.
+    `destination` says where text goes, `leaves` whether that is off this machine. It is paid by "nobody", by a "plan"
+    (a subscription) or by a "key", for each token. `own_tokens` are about what it adds to each call.
+    """
+
+    name: str
+    writer: str
+    destination: str
+    leaves: bool
+    paid_by: str
+    url: str = ""
+    key_env: str = ""
+    models: tuple[str, ...] = ()
+    own_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterReport:
+    """The Writer as it is now, the choices that were looked for, and the test call of one that was turned on.
+
+    `daemon` says what a change means for it: "follows", "restart" where it must be started again, "stopped" where none
+    runs; "" where nothing was changed.
+    """
+
+    status: api.WriterResponse
+    choices: tuple[WriterChoice, ...] = ()
+    trial: api.WriterTrial | None = None
+    daemon: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

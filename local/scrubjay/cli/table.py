@@ -219,6 +219,12 @@ COMMANDS: dict[str, Command] = {
             "CostResponse",
             "scrubjay cost --by month,model",
         ),
+        Command(
+            "writer",
+            "let a language model read what was said: find one, what it costs, turn it on or off",
+            "WriterReport",
+            "scrubjay writer on ollama --model qwen3:8b",
+        ),
         Command("jobs", "list, run and pause the background jobs", "JobsResponse", "scrubjay jobs history learn"),
         Command(
             "setup",

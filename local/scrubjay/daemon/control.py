@@ -317,8 +317,8 @@ def _spawned(settings: Settings, mark: str) -> subprocess.Popen[bytes]:
         os.close(descriptor)
 
 
-_CHOSEN_ELSEWHERE = frozenset(("model", "reranker"))
-"""Settings that the store may override unless a person gave them for this one process."""
+_CHOSEN_ELSEWHERE = frozenset(("model", "reranker", *options.WRITER_DEFAULTS))
+"""Settings that the store or the file may change while it runs, unless a person gave them for this one process."""
 
 
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
@@ -333,6 +333,8 @@ def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, st
         }:
             child[option.variable] = ""  # the child reads the settings file itself
     child["SCRUBJAY_CONFIG"] = str(settings.config_path) if settings.config_path.exists() else ""
+    if not child["SCRUBJAY_CONFIG"]:  # the child looks where one would be made, and never into another home's
+        child["SCRUBJAY_HOME"] = str(settings.config_path.parent)
     if child.get("PYTHONPATH"):
         child["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in child["PYTHONPATH"].split(os.pathsep))  # noqa: PTH100
     return child

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from scrubjay.plugins import Plugins
 from scrubjay.service.account_stores import OpenAccount
 from scrubjay.service.application import Application
+from scrubjay.settings import writer_reread
 
 if TYPE_CHECKING:
     from scrubjay.policy import MemoryPolicy
@@ -22,7 +24,7 @@ def attended(service: Application, settings: Settings, policy: MemoryPolicy) -> 
     """Return the service, to open the other accounts' stores with all that runs beside the main one's."""
 
     async def opener(account: str) -> OpenAccount:
-        chosen = replace(settings, account=account)
+        chosen = replace(await asyncio.to_thread(writer_reread, settings), account=account)
         opened = await Application.configured(chosen, os.environ, policy=policy)
         plugins = Plugins(opened, chosen)
 

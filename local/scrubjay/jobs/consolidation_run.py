@@ -82,9 +82,11 @@ class _Read:
 
 
 class ConsolidationRun:
-    """Plans and carries out runs on one store. `wording` asks the Writer, where the person has set one."""
+    """Plans and carries out runs on one store. `wording` gives what asks the Writer, where the person has set one."""
 
-    def __init__(self, store: Store, policy: MemoryPolicy, *, wording: Wording | None = None) -> None:
+    def __init__(
+        self, store: Store, policy: MemoryPolicy, *, wording: Callable[[], Wording | None] = lambda: None
+    ) -> None:
         self._store = store
         self._policy = policy
         self._wording = wording
@@ -107,8 +109,8 @@ class ConsolidationRun:
             wanted=wanted,
         )
         plan = await asyncio.to_thread(decide)
-        if write and Action.COMPRESS in wanted and self._wording is not None:
-            words = await self._worded(read.candidates, plan, now, self._wording)
+        if write and Action.COMPRESS in wanted and (wording := self._wording()) is not None:
+            words = await self._worded(read.candidates, plan, now, wording)
             if words:
                 plan = await asyncio.to_thread(partial(decide, words=words))
         return await asyncio.to_thread(_with_tokens, plan, read, now)
@@ -116,7 +118,7 @@ class ConsolidationRun:
     async def asks(self, now: Millis) -> Asked:
         """Return the most that a run would ask of the Writer at a time: as if all that is old were to be compressed."""
         policy = self._policy.consolidation
-        if self._wording is None:
+        if self._wording() is None:
             return asked(())
         before = Millis(now - int(policy.min_age_days * DAY_MS))
         count, octets = await self._store.read(lambda q: q.consolidation.old(before, chars=policy.longest))

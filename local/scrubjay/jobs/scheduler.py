@@ -32,7 +32,7 @@ from scrubjay_shared.errors import ConflictError, ScrubjayError
 
 log = logging.getLogger(__name__)
 
-_TURNED_ON = "scrubjay jobs lists those that have; scrubjay docs writer and docs vault say how to turn one on"
+_TURNED_ON = "scrubjay jobs lists those that have; scrubjay writer and scrubjay docs vault say how to turn one on"
 
 _OWN = "scrubjay"
 """APScheduler's executor of ours. It logs by this name, apart from that of a program which uses APScheduler too."""

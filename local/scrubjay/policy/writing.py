@@ -24,4 +24,8 @@ class WriterPolicy:
     failures: int = 2  # calls in a row that failed, until the Writer is left alone: a third would cost tokens too
     rest_seconds: float = 60.0  # how long it is left alone at first
     rest_most_seconds: float = 3_600.0  # doubled after each failure up to this: a day of failures costs 24 calls
+    trial_tokens: int = 1_500  # of the answer to a trial: as many as an observer may write, thinking included
+    outlook_days: int = 10  # by which a day's cost is told: a working week and the weekends around it
+    token_chars: float = 3.7  # what one token of sessions held, code and paths among them: 25,700 chars in 6,842
+    answer_tokens: int = 330  # of an observer's answer on average: 50,000 in the 150 calls of ten sessions
     ledger_days: int = 400  # a year and a month of calls are kept: months can be compared with those of last year

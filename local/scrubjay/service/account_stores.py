@@ -165,6 +165,11 @@ class AccountStores:
             return replace(caller, account=await self.account_of(caller.project))
         return caller
 
+    async def tell(self, caller: Caller, name: str, request: Any) -> None:
+        """Run an operation in each other account whose store is open. Raises what it raises there."""
+        for account, opened in [*self._opened.items()]:
+            await opened.service.call(replace(caller, account=account), name, request)
+
     async def names_for(self, caller: Caller) -> ProjectNames | None:
         """Return how the store of a placed caller's account names projects, None where that is this very store."""
         if caller.account in {None, self._own}:

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from scrubjay import accounts, telemetry
+from scrubjay import settings as options
 from scrubjay.accounts import MAIN
 from scrubjay.api.access import EVERYTHING
 from scrubjay.jobs import conditions
@@ -84,6 +85,7 @@ from scrubjay.service.traces import Traces
 from scrubjay.service.trusted_projects import TrustedProjects
 from scrubjay.service.undo import Undo
 from scrubjay.service.vaults.plain_files import PlainFiles
+from scrubjay.service.writing import Writing
 from scrubjay.settings import Settings
 from scrubjay.spool import Report
 from scrubjay.store import Store
@@ -184,7 +186,7 @@ class Application:
         self._consolidation = Consolidation(
             store,
             policy,
-            run=ConsolidationRun(store, policy, wording=wording_of(writer, KIND)),
+            run=ConsolidationRun(store, policy, wording=lambda: wording_of(writer, KIND)),
             stopping=stopping,
             wake=self._wake,
             now=now,
@@ -347,6 +349,7 @@ class Application:
             alike=self._alike,
         )
         self.warnings.append((costs := Costs(store, policy, writer=self.writer)).warnings)
+        self.writing = Writing(store, policy, writer=self.writer, accounts=lambda: self.accounts, now=now)
         asks = {"observe": self.observe.asks, "consolidate": self._consolidation.asks}
         background = Background(self.scheduler, policy, costs=JobCosts(store, policy, writer=self.writer, asks=asks))
         settling = Settling(
@@ -362,7 +365,7 @@ class Application:
             wake=self._wake,
             add_job=self.scheduler.add,
             now=now,
-            wording=wording_of(self.writer, "vault"),
+            wording=lambda: wording_of(self.writer, "vault"),
         )
         self.warnings.append(self.plain_files.vaults.problems)
         self.indexed = self._maintainer.indexed
@@ -426,6 +429,9 @@ class Application:
                 "backup": self.archives.backup,
                 "rebuild": self.archives.rebuild,
                 "cost": costs.cost,
+                "writer": self.writing.writer,
+                "try_writer": self.writing.try_writer,
+                "use_writer": self.writing.use_writer,
                 "models": status.models,
                 "use_model": status.use_model,
                 **self.plain_files.handlers,
@@ -533,9 +539,11 @@ class Application:
         )
 
         async def opener(account: str) -> OpenAccount:
-            opened = await cls.configured(replace(settings, account=account), environ, policy=policy)
+            fresh = await asyncio.to_thread(options.writer_reread, settings)
+            opened = await cls.configured(replace(fresh, account=account), environ, policy=policy)
             return OpenAccount(service=opened, close=opened.close)
 
+        service.writing.follow(settings, environ)
         service.handlers.accounts = AccountStores(settings.data_dir, settings.account, opener)
         service.warnings.append(service.handlers.accounts.warnings)
         sockets = () if settings.socket is None else (settings.socket,)

@@ -116,8 +116,8 @@ class Asking:
         if not self._writer.is_on:
             raise ConflictError(
                 "no Writer is set, and ask needs one to read and answer",
-                hint="scrubjay recall searches without one, with --also for other phrasings; scrubjay docs writer says "
-                "how to set one, and what leaves the machine then",
+                hint="scrubjay recall searches without one, with --also for other phrasings; scrubjay writer finds "
+                "one, says what leaves the machine then, and turns it on",
             )
         policy = self._policy()
         wanted = api.RecallRequest(

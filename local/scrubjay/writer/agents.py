@@ -60,7 +60,8 @@ class Answer:
 class Agent:
     """An agent: how it is run for a prompt in a folder, with which model, and how what it prints is read.
 
-    `framing_tokens` are the most tokens that it adds to a prompt, by the bytes of its requests with a margin.
+    `framing_tokens` are the most tokens that it adds to a prompt, by the bytes of its requests with a margin, and
+    `own_tokens` about how many these are.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Agent:
     run: Callable[[Prompt, str, str, Mapping[str, str]], Run]
     read: Callable[[str], Answer]
     framing_tokens: int
+    own_tokens: int
 
 
 def _claude(prompt: Prompt, folder: str, model: str, _: Mapping[str, str]) -> Run:
@@ -293,11 +295,19 @@ AGENTS: Mapping[str, Agent] = {
     agent.name: agent
     for agent in (
         # Bytes that a request holds beside the prompt: 2,000 in Claude Code 2.1.330, 24,600 in Codex 0.169.0, 900 in
-        # Gemini CLI 0.61.0, 600 in OpenCode 1.18.33. Twice that and more, for what other models and versions add.
-        Agent(name="claude", program="claude", run=_claude, read=_read_claude, framing_tokens=6_000),
-        Agent(name="codex", program="codex", run=_codex, read=_read_codex, framing_tokens=48_000),
-        Agent(name="gemini", program="gemini", run=_gemini, read=_read_gemini, framing_tokens=4_000),
-        Agent(name="opencode", program="opencode", run=_opencode, read=_read_opencode, framing_tokens=4_000),
+        # Gemini CLI 0.61.0, 600 in OpenCode 1.18.33. Framing is twice that and more, for what other models and versions
+        # add; a fourth of it are about the tokens.
+        Agent(name="claude", program="claude", run=_claude, read=_read_claude, framing_tokens=6_000, own_tokens=500),
+        Agent(name="codex", program="codex", run=_codex, read=_read_codex, framing_tokens=48_000, own_tokens=6_200),
+        Agent(name="gemini", program="gemini", run=_gemini, read=_read_gemini, framing_tokens=4_000, own_tokens=200),
+        Agent(
+            name="opencode",
+            program="opencode",
+            run=_opencode,
+            read=_read_opencode,
+            framing_tokens=4_000,
+            own_tokens=150,
+        ),
     )
 }
 

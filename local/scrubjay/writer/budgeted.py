@@ -113,7 +113,8 @@ class BudgetedWriter:
         wait = self._policy.wait_seconds
         for attempt in range(1, self._policy.attempts + 1):
             try:
-                written = await self._once(chosen, prompt, job, cause=cause, session=session)
+                # Whoever turned it off since is obeyed.
+                written = await self._once(self._set(), prompt, job, cause=cause, session=session)
             except ScrubjayError as error:
                 self._trouble = error
                 if isinstance(error, BudgetError):
@@ -151,6 +152,19 @@ class BudgetedWriter:
         said = found.outcome if trouble is None or isinstance(trouble, BudgetError) else trouble.message
         return Failing(since=found.since, calls=found.calls, said=said, hint="" if trouble is None else trouble.hint)
 
+    async def ask_once(self, chosen: Chosen, prompt: Prompt, *, job: str) -> Written:
+        """Ask a Writer that need not be the one that is set, once, within the caps. Raises as `write`."""
+        try:
+            return await self._once(chosen, prompt, job, cause=None, session=None)
+        finally:
+            await _closed(chosen)
+
+    async def use(self, chosen: Chosen | None, caps: Caps) -> None:
+        """Ask this one from now on, or none, under these caps; what the one before did wrong is not held against it."""
+        before, self.chosen, self.caps = self.chosen, chosen, caps
+        self._failures, self._rests_until, self._trouble = 0, 0.0, None
+        await _closed(before)
+
     async def estimate(self, asked: Asked) -> Estimate:
         """Return what some calls cost at most, when each is answered at the first try, and what is left."""
         read = asked.input_tokens + asked.calls * self._set().framing_tokens
@@ -173,14 +187,12 @@ class BudgetedWriter:
 
     async def aclose(self) -> None:
         """Let go of the Writer's connections."""
-        close = getattr(self.chosen and self.chosen.writer, "aclose", None)
-        if close is not None:
-            await close()
+        await _closed(self.chosen)
 
     def _set(self) -> Chosen:
         if self.chosen is None:
             raise UnavailableError(
-                "no Writer is set", hint="scrubjay docs writer says how, and what leaves the machine then"
+                "no Writer is set", hint="scrubjay writer finds one, and says what leaves the machine then"
             )
         return self.chosen
 
@@ -270,6 +282,12 @@ class BudgetedWriter:
             outcome,
             ms,
         )
+
+
+async def _closed(chosen: Chosen | None) -> None:
+    close = getattr(chosen and chosen.writer, "aclose", None)
+    if close is not None:
+        await close()
 
 
 def _again(error: ScrubjayError) -> bool:

@@ -17,6 +17,8 @@ from scrubjay.writer.port import Prompt, Writer, Written
 from scrubjay_shared.errors import DeniedError
 
 OFF = "none"
+RELAYED = ("-cloud", ":cloud")
+"""How Ollama ends the names of models that it does not run itself: it sends what they are asked on to its makers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +78,12 @@ def _server(settings: Settings, environ: Mapping[str, str], policy: WriterPolicy
         connection = Connection(url, {"Authorization": f"Bearer {key}"} if key else {}, policy)
         writer = OpenAiWriter(connection, settings.writer_model, policy)
     address = urlsplit(url)
+    relayed = settings.writer_model.endswith(RELAYED) and is_this_machine(address.hostname or "")
     return Chosen(
         writer=writer,
         name=settings.writer,
         model=settings.writer_model,
-        destination=address.netloc,
-        leaves=not is_this_machine(address.hostname or ""),
+        destination=f"{address.netloc}, and from there to ollama.com" if relayed else address.netloc,
+        leaves=relayed or not is_this_machine(address.hostname or ""),
         framing_tokens=policy.framing_tokens,
     )

@@ -53,6 +53,7 @@ def run(line: Namespace) -> None:
         model_state=_state(chosen, model),
         reranker=reranker,
         reranker_state=_state(chosen, reranker),
+        writer=chosen.writer,
     )
     out.answer(report, lambda: render.state.initialised(report))
 

@@ -68,7 +68,7 @@ def _use(line: Namespace, chosen: Settings) -> None:
     reranker = line.reranker or line.name in catalog.RERANKERS
     with invocation.store(line) as store:
         store.call("use_model", api.ModelRequest(name=line.name, reranker=reranker))
-    options.assign(chosen.config_path, "reranker" if reranker else "model", line.name)
+    options.assign(chosen.config_path, {"reranker" if reranker else "model": line.name})
 
 
 def _load_in_daemon(chosen: Settings, names: Sequence[str]) -> None:

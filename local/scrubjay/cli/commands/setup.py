@@ -12,6 +12,7 @@ from scrubjay.cli.reports import SetupReport
 from scrubjay.setup import texts
 from scrubjay.setup.hosts import HOSTS
 from scrubjay.setup.this_machine import this_machine
+from scrubjay.writer.configured import OFF
 from scrubjay_shared.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def run(line: Namespace) -> None:
     report = SetupReport(hosts=reports, removed=line.remove, dry_run=dry)
     shown = line.dry_run
     out.answer(report, lambda: render.setup.done(report, diffs=shown))
+    if chosen.writer == OFF and not (line.remove or line.dry_run):
+        out.notes((render.writers.OFFER,))
 
 
 def _hosts(line: Namespace, machine: Machine) -> Iterable[Host]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         transfer,
         vaults,
         verification,
+        writers,
     )
 
 

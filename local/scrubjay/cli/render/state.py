@@ -194,11 +194,13 @@ def initialised(report: InitReport) -> Text:
     )
     store = f"{report.file} ({counted(report.memories, 'memory', 'memories')})"
     done = pairs((("store", store), ("model", model), ("reranker", reranker)))
+    off = report.writer == "none"
     after = (
         ("scrubjay daemon start", "learn in the background, answer in milliseconds"),
         ("scrubjay import ~/.claude/projects", "learn from what was said already"),
         ("scrubjay setup", "let your agents remember from now on"),
         ('scrubjay recall "why did we drop X?"', "ask"),
+        *((("scrubjay writer", "let a language model read along, yours or one you pay: more is learned"),) * off),
     )
     width = max(len(command) for command, _ in after) + 2
     lines = [Text.assemble((f"{command:<{width}}", "bold"), (what, "dim")) for command, what in after]

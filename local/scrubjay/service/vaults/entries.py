@@ -45,7 +45,7 @@ class Entries:
         vaults: Vaults,
         wake: Callable[[str], None],
         now: Callable[[], Millis],
-        wording: Wording | None = None,
+        wording: Callable[[], Wording | None] = lambda: None,
     ) -> None:
         self._store = store
         self._policy = policy
@@ -53,7 +53,7 @@ class Entries:
         self._wake = wake
         self._now = now
         self._wording = wording
-        """Asks the Writer, where the person has set one."""
+        """Gives what asks the Writer, where the person has set one."""
 
     async def remember(self, caller: Caller, request: api.VaultRememberRequest) -> api.VaultRememberResponse:
         """Append to episodic.md, to a source in social.md, or write working.md anew. Equal words are written once.
@@ -172,11 +172,12 @@ class Entries:
         """Return what was asked of the Writer, and what counts of its answer; None where it is not to be had."""
         of_oneself = file is VaultFile.SELF
         ask = partial(worded.asked, told, present, self._policy, of_oneself=of_oneself)
-        question = None if self._wording is None else await asyncio.to_thread(ask)
-        if self._wording is None or question is None:
+        wording = self._wording()
+        question = None if wording is None else await asyncio.to_thread(ask)
+        if wording is None or question is None:
             return None
         try:
-            answer = await self._wording(question.system, question.text, self._policy.vault.answer_tokens)
+            answer = await wording(question.system, question.text, self._policy.vault.answer_tokens)
         except ScrubjayError as error:
             log.info("vault goes on without a writer reason=%s", error.code)
             return None

@@ -19,7 +19,7 @@ from scrubjay_shared.clock import Millis
 class PlainFiles:
     """The vaults of one store. `add_job` takes the job that looks at the files, once there are any.
 
-    `wording` asks the Writer, where the person has set one.
+    `wording` gives what asks the Writer, where the person has set one.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class PlainFiles:
         wake: Callable[[str], None],
         add_job: Callable[[Job], None],
         now: Callable[[], Millis],
-        wording: Wording | None = None,
+        wording: Callable[[], Wording | None] = lambda: None,
     ) -> None:
         self._add_job = add_job
         self._watched = False

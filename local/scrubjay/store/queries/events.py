@@ -81,6 +81,16 @@ class SessionEnd:
     last_type: EventType
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSize:
+    """Of an event: its session, when and what it was, and how many characters its text has."""
+
+    session_id: str
+    ts: Millis
+    type: EventType
+    chars: int
+
+
 class EventQueries:
     """Events by id, page, session or dedupe key."""
 
@@ -270,6 +280,18 @@ class EventQueries:
                 (rows.array(SPOKEN),),
             )
         ]
+
+    def sizes_since(self, ts: Millis) -> list[EventSize]:
+        """Return how large the events since a time are that may be learned from, session by session in their order."""
+        found = [
+            EventSize(session_id=str(row[0]), ts=Millis(row[1]), type=EventType(row[2]), chars=int(row[3]))
+            for row in self._fetch(
+                "select session_id, ts, type, length(trim(text)) from event where ts >= ? and not forgotten"
+                " and n not in (select n from unlearned) order by ts, seq",
+                (ts,),
+            )
+        ]
+        return sorted(found, key=lambda event: event.session_id)  # by SQLite all sessions of the store would be read
 
     def last_ids(self, session_id: str, limit: int) -> list[str]:
         """Return the ids of the last events of a session, at most so many, in their order."""

@@ -82,6 +82,17 @@ class WriterCallQueries:
         [(outcome,)] = self._fetch("select outcome from writer_call where n = ?", (last,))
         return FailedCalls(since=Millis(since), calls=calls, outcome=outcome)
 
+    def last(self) -> tuple[Millis, WriterCall, str] | None:
+        """Return when the last call was made, what it is counted as, and its outcome; None before the first."""
+        rows = self._fetch(
+            "select at, job, writer, model, input, output, outcome from writer_call order by n desc limit 1", ()
+        )
+        if not rows:
+            return None
+        [(at, job, writer, model, read, wrote, outcome)] = rows
+        call = WriterCall(job=job, writer=writer, model=model, input_tokens=read, output_tokens=wrote)
+        return Millis(at), call, str(outcome)
+
     def totals(self, by: Sequence[str], *, since: str, until: str, limit: int) -> list[WriterTotal]:
         """Return the calls of some days, added up by some of `GROUPS`, the latest first; without any, all in one."""
         columns = [GROUPS[name] for name in by]
