@@ -555,7 +555,7 @@ def test_a_pin_says_where_it_is_told_and_one_that_names_nothing_is_refused(shell
     _, _, elsewhere = shell.run("brief", *bank, "--pin", ours, "--text")
     notes = shell.json("brief", *shop, "--pin", mine)["notes"]
     code, error = shell.error("brief", "--pin", "", "--json")
-    unpinned, _ = shell.error("brief", *shop, "--unpin", mine, "--unpin", mine[:-1] + "0", "--json")
+    unpinned, _ = shell.error("brief", *shop, "--unpin", mine, "--unpin", "nobody", "--json")
 
     assert "is pinned in /home/ana/shop: scrubjay brief --project /home/ana/shop" in elsewhere
     assert "in the starts of all projects" in notes[0]
