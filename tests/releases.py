@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def ran(arguments: list[str], environ: dict[str, str], stdin: str = "") -> str:
         [sys.executable, "-P", *arguments],
         input=stdin,
         env=environ,
+        cwd=tempfile.gettempdir(),  # in no repository, whose project some commands would take by now
         capture_output=True,
         text=True,
         timeout=240,
