@@ -33,6 +33,7 @@ from scrubjay_bench import (
     importing,
     junk_cli,
     quality,
+    reader_cli,
     report,
     retrieval_cli,
     routes_cli,
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     surfacing_cli.add(commands)
     consolidation_cli.add(commands)
     fit_selector.add(commands)
+    reader_cli.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")
         command.add_argument("--model", default=options.DEFAULT_MODEL, help="the embedding model (%(default)s)")

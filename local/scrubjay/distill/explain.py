@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.reading import Reader, Turn, chosen
 from scrubjay.distill.selection import choices
 from scrubjay.distill.thought import SpeechContext, Thought, read
 from scrubjay.policy import DistillPolicy
@@ -28,21 +29,28 @@ class Verdict:
     chance: float | None = None
 
 
-def explained(event: Event, user_name: str | None, policy: DistillPolicy) -> list[Verdict]:
+def explained(
+    event: Event, user_name: str | None, policy: DistillPolicy, reader: Reader | None = None
+) -> list[Verdict]:
     """Return the verdict on each sentence of what the person says by itself, and on what is not theirs, in order.
 
-    In a project the selector decides beside the patterns. Of a long text the first `policy.max_sentences` are read.
+    In a project the reader decides, where there is none the selector beside the patterns. Of a long text the first
+    `policy.max_sentences` are read.
     """
     text = event.text
     context = SpeechContext(speaker=Speaker(name=user_name or "the user"), anchor=event.ts, utc_offset=event.utc_offset)
     parsed = read(text, context, policy)
     own = own_words(text)
     if event.project is not None:
+        if reader is not None:
+            made = chosen(Turn(text=text), context, policy, reader)
+        else:
+            made = choices(text, parsed.thoughts, context, policy)
         found = [
             Verdict(
                 start=one.sentence.start, end=one.sentence.end, thoughts=one.thoughts, why=one.why, chance=one.chance
             )
-            for one in choices(text, parsed.thoughts, context, policy)
+            for one in made
         ]
     else:
         found = list(_by_patterns(text, parsed.thoughts, own, context, policy))

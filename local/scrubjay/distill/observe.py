@@ -12,6 +12,7 @@ from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.numbered_answers import numbered_answers
 from scrubjay.distill.person import Speaker
+from scrubjay.distill.reading import Reader, Turn, chosen
 from scrubjay.distill.salience import initial_salience
 from scrubjay.distill.selection import selected
 from scrubjay.distill.selector import Selector, probabilities
@@ -24,6 +25,9 @@ from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, T
 
 SOURCE = "patterns/5"
 """The extractor's name and version, for `Grip.source`. Raised when the patterns change what they say."""
+
+READER_SOURCE = "reader/1"
+"""The same of what a reader chose. Raised with its weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +67,7 @@ class Observation:
     span_start: int
     span_end: int
     excerpt: str
+    source: str = SOURCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,13 +141,15 @@ def distill(
     assistant_name: str | None = None,
     user_id: str | None = None,
     selector: Selector = probabilities,
+    reader: Reader | None = None,
 ) -> Distilled:
     """Return the observations of the events whose id is in `new` (None: all). `events` are one session's, in order.
 
     The other events are context only. A speaker named in an event's metadata wins over `user_name` and
     `assistant_name`, which name the two roles; `user_id` is the resource of user-scoped observations. An event that
-    holds an `@observe` line is an observer's output and is read by its directives alone. `selector` says
-    how likely each sentence of a turn of work would be kept.
+    holds an `@observe` line is an observer's output and is read by its directives alone. What a person
+    says at work is the `reader`'s; all else is read by patterns, and `selector` says of turns of work how likely each
+    sentence would be kept.
     """
     cast = _Cast(events, user_name, assistant_name)
     counted: Counter[str] = Counter()
@@ -151,11 +158,15 @@ def distill(
         if not was_said(event) or (new is not None and event.id not in new):
             continue
         counted["events"] += 1
+        context = cast.context(event)
         if DIRECTIVE.search(event.text):
             made = _promoted(event, user_id, policy, counted)
+        elif reader is not None and event.role is Role.USER and _is_at_work(event, context):
+            agents = before is not None and before.role is Role.ASSISTANT and was_said(before)
+            made = _chosen(event, before if agents else None, context, user_id, policy, reader=reader)
         else:
-            made = _observed(event, cast.context(event), user_id, policy, counted, selector=selector)
-            agreed_to = _agreed(before, event, cast.context(event), user_id, policy)
+            made = _observed(event, context, user_id, policy, counted, selector=selector)
+            agreed_to = _agreed(before, event, context, user_id, policy)
             made = [one for one in made if not any(_tells(other, one, event) for other in agreed_to)] + agreed_to
         for one in made:
             key = (content_hash(one.content), one.scope, one.resource_id)
@@ -201,6 +212,10 @@ def _is_named(event: Event) -> bool:
     return event.speaker != event.role.value
 
 
+def _is_at_work(event: Event, context: SpeechContext) -> bool:
+    return event.project is not None and not context.named_talk and not _is_named(event)
+
+
 def _observed(
     event: Event,
     context: SpeechContext,
@@ -216,9 +231,37 @@ def _observed(
     counted["texts_cut_off"] += parsed.cut_off
     counted["below_confidence"] += parsed.below_confidence
     thoughts = parsed.thoughts
-    if event.project is not None and not context.named_talk and not _is_named(event):
+    if _is_at_work(event, context):
         thoughts = tuple(selected(event.text, thoughts, context, policy, selector))
     return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
+
+
+def _chosen(
+    event: Event,
+    before: Event | None,
+    context: SpeechContext,
+    user_id: str | None,
+    policy: DistillPolicy,
+    *,
+    reader: Reader,
+) -> list[Observation]:
+    """Read by the reader what a person says at work; `before` is what the agent said right before it."""
+    said = "" if before is None else before.text
+    made = []
+    for choice in chosen(Turn(text=event.text, before=said), context, policy, reader):
+        for thought in choice.thoughts:
+            placed = replace(thought, start=max(0, thought.start))
+            one = observation(event, placed, _scope(event, thought), user_id, policy)
+            one = replace(one, source=READER_SOURCE)
+            if before is not None and thought.start < 0:
+                start, end = len(said) + 1 + thought.start, len(said) + 1 + thought.end
+                excerpt = f"{said}\n{event.text}"[start:end]
+                trust = least(before.trust, event.trust)  # a part of the words is the agent's
+                one = replace(
+                    one, event_id_start=before.id, span_start=start, span_end=end, excerpt=excerpt, trust=trust
+                )
+            made.append(one)
+    return made[: policy.max_memories]
 
 
 def _tells(answer: Observation, one: Observation, event: Event) -> bool:

@@ -17,6 +17,7 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Store
 
 if TYPE_CHECKING:
+    from scrubjay.distill.reading import Reader
     from scrubjay.jobs.distill_session import SessionDistiller
 
 
@@ -40,6 +41,7 @@ class Distill:
         on_memories: Callable[[], None],
         alike: Alike,
         locks: SessionLocks,
+        reader: Callable[[], Awaitable[Reader | None]],
         is_observed: Callable[[], bool],
     ) -> None:
         self._store = store
@@ -49,6 +51,7 @@ class Distill:
         self._on_memories = on_memories
         self._alike = alike
         self._locks = locks
+        self._reader = reader
         self._is_observed = is_observed
         self._counted = (-1, 0)  # the store's commits when waiting events were last counted, and how many waited
 
@@ -94,4 +97,6 @@ class Distill:
     def _sessions(self) -> SessionDistiller:
         from scrubjay.jobs.distill_session import SessionDistiller  # noqa: PLC0415  # an eighth of the daemon's start
 
-        return SessionDistiller(self._store, self._policy, self._stopping, self._alike, self._locks)
+        return SessionDistiller(
+            self._store, self._policy, self._stopping, self._alike, locks=self._locks, reader=self._reader
+        )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 
 from scrubjay.distill import distill
 from scrubjay.distill.answer import Promoted
-from scrubjay.distill.observe import SOURCE
+from scrubjay.distill.reading import Reader
 from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.session_commit import Reading, SessionCommit
 from scrubjay.jobs.session_locks import SessionLocks
@@ -27,8 +27,17 @@ class SessionDistiller:
     """Distils the sessions of one store. Between two memories it looks whether the process is `stopping`."""
 
     def __init__(
-        self, store: Store, policy: MemoryPolicy, stopping: asyncio.Event, alike: Alike, locks: SessionLocks
+        self,
+        store: Store,
+        policy: MemoryPolicy,
+        stopping: asyncio.Event,
+        alike: Alike,
+        *,
+        locks: SessionLocks,
+        reader: Callable[[], Awaitable[Reader | None]],
     ) -> None:
+        """`reader` returns the model that reads turns of work, None where patterns read them."""
+        self._reader = reader
         self._store = store
         self._policy = policy
         self._commit = SessionCommit(store, policy, stopping, alike)
@@ -62,6 +71,7 @@ class SessionDistiller:
             policy=self._policy.distill,
             user_name=names.get("human") or names.get("user"),
             assistant_name=names.get("name"),
+            reader=await self._reader(),
         )
         counted = asdict(found.counters)
         reading = Reading(
@@ -69,7 +79,7 @@ class SessionDistiller:
             events=events,
             upto=upto,
             job="learn",
-            promoted=tuple(Promoted(observation=one, source=SOURCE) for one in found.observations),
+            promoted=tuple(Promoted(observation=one, source=one.source) for one in found.observations),
             counts={name: counted[name] for name in (*COUNTED, "malformed_facts") if counted[name]},
         )
         stored = await self._commit.store(reading, cause)

@@ -28,6 +28,7 @@ from scrubjay_shared.errors import BudgetError, InvalidError, ScrubjayError, Too
 from scrubjay_shared.records import EventType
 
 if TYPE_CHECKING:
+    from scrubjay.distill.reading import Reader
     from scrubjay.jobs.observe_session import SessionObserver
 
 JOB = "observe"
@@ -69,6 +70,7 @@ class Observe:
         on_memories: Callable[[], None],
         alike: Alike,
         locks: SessionLocks,
+        reader: Callable[[], Awaitable[Reader | None]],
         now: Callable[[], Millis],
     ) -> None:
         self._store = store
@@ -79,6 +81,7 @@ class Observe:
         self._on_memories = on_memories
         self._alike = alike
         self._locks = locks
+        self._reader = reader
         self._now = now
         self._held: dict[str, _Held] = {}
         self._paused_until = Millis(0)  # over its caps, the Writer is not asked in vain at each look
@@ -215,5 +218,11 @@ class Observe:
         from scrubjay.jobs.observe_session import SessionObserver  # noqa: PLC0415  # see `Distill`
 
         return SessionObserver(
-            self._store, self._policy, self._stopping, writer=self._writer, alike=self._alike, locks=self._locks
+            self._store,
+            self._policy,
+            self._stopping,
+            writer=self._writer,
+            alike=self._alike,
+            locks=self._locks,
+            reader=self._reader,
         )

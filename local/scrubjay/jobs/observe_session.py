@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrubjay import redaction
@@ -17,6 +17,7 @@ from scrubjay.distill.answer import Answered, Promoted, read_answer
 from scrubjay.distill.directives import DIRECTIVE
 from scrubjay.distill.observe import SOURCE, Observation, distill, was_said
 from scrubjay.distill.observer_prompt import Question, fitting, question
+from scrubjay.distill.reading import Reader
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
 from scrubjay.jobs.alike import Alike
@@ -55,6 +56,7 @@ class SessionObserver:
         writer: BudgetedWriter,
         alike: Alike,
         locks: SessionLocks,
+        reader: Callable[[], Awaitable[Reader | None]],
     ) -> None:
         self._store = store
         self._policy = policy
@@ -65,7 +67,7 @@ class SessionObserver:
         self._commit = SessionCommit(store, policy, stopping, alike)
         self.answered = 0
         """How many questions the Writer has answered."""
-        self._patterns = SessionDistiller(store, policy, stopping, alike, locks)
+        self._patterns = SessionDistiller(store, policy, stopping, alike, locks=locks, reader=reader)
 
     async def observe(
         self, session_id: str, names: Mapping[str, str], cause: Cause, *, halvings: int = 0

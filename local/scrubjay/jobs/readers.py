@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill import Distill
@@ -14,9 +15,15 @@ from scrubjay.store import Store
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay_shared.clock import Millis
 
+if TYPE_CHECKING:
+    from scrubjay.distill.reading import Reader
+
 
 class Readers:
-    """Both readers of one store. `identity` returns the lines of the identity layer: who talks to whom."""
+    """Both readers of one store. `identity` returns the lines of the identity layer: who talks to whom.
+
+    `reader` returns the model that reads turns of work where no Writer is, None where patterns read them.
+    """
 
     def __init__(
         self,
@@ -28,6 +35,7 @@ class Readers:
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
         alike: Alike,
+        reader: Callable[[], Awaitable[Reader | None]],
         now: Callable[[], Millis],
     ) -> None:
         locks = SessionLocks()
@@ -39,6 +47,7 @@ class Readers:
             on_memories=on_memories,
             alike=alike,
             locks=locks,
+            reader=reader,
             is_observed=lambda: writer.is_on,
         )
         self.observe = Observe(
@@ -50,5 +59,6 @@ class Readers:
             on_memories=on_memories,
             alike=alike,
             locks=locks,
+            reader=reader,
             now=now,
         )

@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scrubjay.models.catalog import EmbeddingModel, Model, RerankingModel
+from scrubjay.models.catalog import EmbeddingModel, RerankingModel
 from scrubjay.models.installed import PULL_HINT
 from scrubjay.models.ports import Vectors, unit
 from scrubjay_shared.errors import CorruptError, UnavailableError
@@ -43,7 +43,7 @@ class OnnxEmbedder:
         self.dimension = model.dimension
         self.spread = model.spread
         self._model = model
-        self._network = _Network(model, folder, threads=threads)
+        self._network = Network(model.name, folder / model.files[0].name, folder / "tokenizer.json", threads=threads)
         self._one("")
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -81,7 +81,7 @@ class OnnxReranker:
         """Load the model, as an embedder is; `threads`: pairs at once. Raises what `OnnxEmbedder` raises."""
         self.name = model.name
         self._model = model
-        self._network = _Network(model, folder, threads=threads)
+        self._network = Network(model.name, folder / model.files[0].name, folder / "tokenizer.json", threads=threads)
         self._one([], "")
 
     def score(self, query: str, texts: Sequence[str]) -> Vectors:
@@ -103,7 +103,7 @@ class OnnxReranker:
     def _one(self, question: Sequence[int], text: str) -> np.float32:
         start, end = self._network.frame
         answer = self._network.tokens(text, self._model.window - len(question) - 3)
-        logits = self._network.run([start, *question, end, *answer, end], second=len(question) + 2)
+        logits = self._network.run([start, *question, end, *answer, end], second=slice(len(question) + 2, None))
         if logits.shape != (1, 1):
             raise CorruptError(
                 f"{self.name}: the model returned an array of shape {logits.shape} where one score was expected",
@@ -115,16 +115,15 @@ class OnnxReranker:
         return logit
 
 
-class _Network:
+class Network:
     """A network and its tokenizer, run by onnxruntime: one input at a time, several in threads of ours.
 
-    The first of the model's files is the network, `tokenizer.json` its tokenizer, which is BERT's. `frame` holds the
-    tokens that begin an input and end each part of it.
+    The tokenizer is BERT's. `frame` holds the tokens that begin an input and end each part of it.
     """
 
-    def __init__(self, model: Model, folder: Path, *, threads: int) -> None:
+    def __init__(self, name: str, network: Path, tokenizer: Path, *, threads: int) -> None:
         """Load the files. Raises CorruptError when they cannot be run, UnavailableError without the two libraries."""
-        self.name = model.name
+        self.name = name
         self._threads = max(1, min(threads, os.cpu_count() or 1))
         self._guard = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
@@ -145,14 +144,12 @@ class _Network:
         # The next level rearranges convolutions, of which there are none: the same vectors, twice the time to load.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         try:
-            self._tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
             self._tokenizer.no_padding()
             self._tokenizer.no_truncation()
             start, _, end = self._tokenizer.encode("", "").ids  # one end for each part of a pair, which are empty here
             self.frame: tuple[int, int] = (start, end)
-            self._session = onnxruntime.InferenceSession(
-                str(folder / model.files[0].name), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = onnxruntime.InferenceSession(str(network), options, providers=["CPUExecutionProvider"])
             self._inputs = tuple(put.name for put in self._session.get_inputs())
             self._output = self._session.get_outputs()[0].name
         except Exception as e:
@@ -167,15 +164,14 @@ class _Network:
         ids: list[int] = self._tokenizer.encode(clipped, add_special_tokens=False).ids
         return ids[:limit]
 
-    def run(self, tokens: Sequence[int], *, second: int | None = None) -> NDArray[np.float32]:
-        """Return the network's first output for one input; `second` is where the second part of a pair begins."""
+    def run(self, tokens: Sequence[int], *, second: slice = slice(0)) -> NDArray[np.float32]:
+        """Return the network's first output for one input; `second` is where the second part of a pair stands."""
         session = self._session
         if session is None:
             raise UnavailableError("the model is closed")
         ids = np.array([tokens], np.int64)
         parts = np.zeros_like(ids)
-        if second is not None:
-            parts[:, second:] = 1
+        parts[:, second] = 1
         known = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": parts}
         try:
             output: NDArray[np.float32] = session.run([self._output], {name: known[name] for name in self._inputs})[0]

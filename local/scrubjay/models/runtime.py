@@ -1,19 +1,24 @@
-"""The models of an open store: the embedder, the reranker, and the queue of texts that wait for a vector."""
+"""The models of an open store: embedder, reranker, reader, and the queue of texts that wait for a vector."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
+from scrubjay.models import reading
 from scrubjay.models.active_embedder import ActiveEmbedder
 from scrubjay.models.active_reranker import ActiveReranker
 from scrubjay.models.embed_queue import EmbedQueue
+from scrubjay.models.reading import OnnxReader
 from scrubjay.models.selection import ModelSettings
+from scrubjay.models.slot import Slot
 from scrubjay.policy import MemoryPolicy
+from scrubjay.settings import NO_MODEL
 from scrubjay.store import Store
 
 
 class Models:
-    """The embedder and the reranker of an open store, and what waits for the embedder."""
+    """The embedder, the reranker and the reader of an open store, and what waits for the embedder."""
 
     def __init__(
         self,
@@ -27,6 +32,7 @@ class Models:
         self._policy = policy
         self.embedder = ActiveEmbedder(store, policy, settings, entered)
         self.reranker = ActiveReranker(store, policy, settings)
+        self.reader: Slot[OnnxReader] = Slot("reader", policy.models, self._load_reader)
         self.queue = EmbedQueue(store, policy, self.embedder)
 
     async def start(self) -> None:
@@ -40,6 +46,7 @@ class Models:
             for error, effect in (
                 (self.embedder.slot.error, "recall goes by words alone"),
                 (self.reranker.slot.error, "nothing is reranked"),
+                (self.reader.error, "sessions are read by patterns"),
             )
             if error is not None
         ]
@@ -57,9 +64,16 @@ class Models:
         """Let go of the models that nobody has used for a while. Returns whether a model was let go."""
         seconds = self._policy.work.unload_seconds
         gone = not self.queue.busy and await self.embedder.slot.let_go(unused_for=seconds)
+        gone = await self.reader.let_go(unused_for=self._policy.work.unload_reader_seconds) or gone
         return await self.reranker.slot.let_go(unused_for=seconds) or gone
 
     async def close(self) -> None:
-        """Let go of both models, and wait for no server."""
+        """Let go of all three, and wait for no server."""
         await self.embedder.close()
         await self.reranker.close()
+        await self.reader.close()
+
+    async def _load_reader(self) -> OnnxReader | None:
+        if (await self.embedder.choice()).name == NO_MODEL:
+            return None
+        return await asyncio.to_thread(reading.load)

@@ -116,6 +116,7 @@ class Slot(Generic[M]):
         """Return the model, loading it if need be; None when there is none, or when `error` says why it cannot be."""
         model = self.model
         if model is not None:
+            self._used = time.monotonic()
             return model
         async with self.loading:
             model = self.model

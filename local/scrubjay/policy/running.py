@@ -56,6 +56,7 @@ class WorkPolicy:
     maintain_seconds: int = 3_600  # how often the file is looked after
     history: int = 50  # runs of a job that are kept: some days of quiet use, half a minute of a large import
     count_log_ms: int = 3_600_000  # a memory's recall count goes into the log at most once an hour: sync sends that log
+    unload_reader_seconds: int = 120  # it reads in bursts, in the background: nobody waits for it to be loaded again
     unload_seconds: int = 900  # the model leaves memory after a quarter of an hour without a question
     recalled_hits: int = 100  # the most hits of one answer
     neighbours: int = 10  # the most events to each side of a hit

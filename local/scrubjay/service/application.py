@@ -142,6 +142,7 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=self._learned,
             alike=alike,
+            reader=self._models.reader.held,
             now=now,
         )
         self.distill, self.observe = readers.distill, readers.observe
@@ -337,6 +338,7 @@ class Application:
             policy,
             events=self._events,
             distill=self.distill.run,
+            reader=self._models.reader.held,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
@@ -17,6 +18,9 @@ from scrubjay.store.queries import Queries
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventDraft, EventType
+
+if TYPE_CHECKING:
+    from scrubjay.distill.reading import Reader
 
 SESSION = "learn"
 """The session of what is told on purpose."""
@@ -35,6 +39,7 @@ class Learning:
         *,
         events: Events,
         distill: Callable[[str], Awaitable[int]],
+        reader: Callable[[], Awaitable[Reader | None]],
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         now: Callable[[], Millis],
     ) -> None:
@@ -42,6 +47,7 @@ class Learning:
         self._policy = policy
         self._events = events
         self._distill = distill
+        self._reader = reader
         self._identity = identity
         self._now = now
 
@@ -61,7 +67,7 @@ class Learning:
         if isinstance(clean, InvalidError):
             raise clean
         names = await self._identity()
-        verdicts = await asyncio.to_thread(_verdicts, clean.event, names, self._policy)
+        verdicts = await asyncio.to_thread(_verdicts, clean.event, names, self._policy, await self._reader())
         if request.dry_run or clean.reason:
             return api.LearnResponse(verdicts=verdicts, redactions=dict(clean.redactions), project=request.project)
         stored = await self._events.append([clean], learn=True)
@@ -76,7 +82,9 @@ class Learning:
         )
 
 
-def _verdicts(event: Event, names: Mapping[str, str], policy: MemoryPolicy) -> tuple[api.Verdict, ...]:
+def _verdicts(
+    event: Event, names: Mapping[str, str], policy: MemoryPolicy, reader: Reader | None
+) -> tuple[api.Verdict, ...]:
     from scrubjay.distill.explain import explained  # noqa: PLC0415  # the patterns are an eighth of the daemon's start
 
     return tuple(
@@ -91,7 +99,7 @@ def _verdicts(event: Event, names: Mapping[str, str], policy: MemoryPolicy) -> t
             why=verdict.why,
             chance=verdict.chance,
         )
-        for verdict in explained(event, names.get("human") or names.get("user"), policy.distill)
+        for verdict in explained(event, names.get("human") or names.get("user"), policy.distill, reader)
     )
 
 

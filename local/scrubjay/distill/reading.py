@@ -1,0 +1,150 @@
+"""What is kept of what a person says at work, by a reader: a model that was taught by judged sentences.
+
+The reader says how likely a sentence would still matter weeks later, what kind of memory it would be, and whether it
+says anything without the words before it. Here its chances become decisions. The words stay as they were said, since
+people write notes to agents in no grammar that a rule would not spoil; a sentence that leans on the one before is told
+with it, and an answer with what it answers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Protocol
+
+from scrubjay.dates import find_dates
+from scrubjay.distill.clauses import past_fillers, plain_words
+from scrubjay.distill.language import is_english
+from scrubjay.distill.pasted import own_words
+from scrubjay.distill.prose import Span, sentences
+from scrubjay.distill.selection import Choice
+from scrubjay.distill.thought import SpeechContext, Thought, was_redacted
+from scrubjay.distill.wording import dated, sentence_case, validity, whole
+from scrubjay.policy import DistillPolicy
+from scrubjay_shared.records import MemoryType
+
+_EXPLICIT = re.compile(
+    r"(?i)\b(?:remember|keep in mind|from now on|going forward|in (?:the )?future|as a rule|i prefer|"
+    r"we(?:'ve| have)? (?:decided|agreed))\b|^\W*(?:(?:please|also|and|so) )*(?:always|never)\b"
+)
+"""How people say in so many words that something is to be remembered: whoever does is not left to a model's doubt."""
+_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a person said at work, and what the agent had said `before` it, "" for nothing."""
+
+    text: str
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a reader makes of one sentence. `worth` and `leans` are chances, in [0, 1].
+
+    `worth`: it would still matter weeks later. `leans`: it says nothing without the words before it. `personal`: it
+    would hold for the person in every project.
+    """
+
+    worth: float
+    leans: float
+    type: MemoryType
+    personal: bool
+
+
+class Reader(Protocol):
+    """Reads the sentences that a person typed in a turn. Blocking and thread-safe: call it in a worker thread."""
+
+    def read(self, turn: Turn, found: Sequence[Span]) -> Sequence[Judgement]:
+        """Return what it makes of each sentence, in their order; the same whatever was read before."""
+        ...
+
+
+def chosen(turn: Turn, context: SpeechContext, policy: DistillPolicy, reader: Reader) -> Iterator[Choice]:
+    """Yield what becomes of each sentence of a turn, in order.
+
+    Where an answer is kept that leans on what the other said before, its thought has a negative `start`: that many
+    characters before the turn, with a line break between both texts.
+    """
+    text = turn.text
+    found = list(islice(sentences(text, own_words(text)), policy.max_sentences))
+    last: Choice | None = None
+    for one, reading in zip(found, reader.read(turn, found), strict=True):
+        made = _choice(turn, one, reading, context, policy)
+        if made.thoughts and reading.leans >= policy.min_leaning:
+            last, made = _with_words_before(turn, last, made, context, policy)
+        if last is not None:
+            yield last
+        last = made
+    if last is not None:
+        yield last
+
+
+def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, policy: DistillPolicy) -> Choice:
+    """Return what becomes of a sentence by itself."""
+    said = turn.text[one.start : one.end]
+    is_explicit = _EXPLICIT.search(said) is not None and not said.rstrip().endswith("?")
+    least = 0.0 if is_explicit else policy.min_worth
+    refused = ""
+    if reading.worth < least:
+        refused = f"the reader gives it {reading.worth:.2f}, and asks for {least:.2f}"
+    elif was_redacted(turn.text, one):
+        refused = "a secret was taken out of its line"
+    elif one.end - one.start > policy.max_sentence_chars:
+        refused = f"longer than {policy.max_sentence_chars} characters"
+    elif not is_english(said):
+        refused = "not English, which is all that the reader knows"
+    if refused:
+        return Choice(sentence=one, thoughts=(), chance=reading.worth, why=refused)
+    plain = _as_said(turn.text, one, context)
+    if not plain:
+        return Choice(sentence=one, thoughts=(), chance=reading.worth, why="it has no words")
+    dates = () if context.anchor is None else find_dates(plain, context.anchor, context.utc_offset)
+    valid_from, valid_to = validity(plain, dates)
+    thought = Thought(
+        content=sentence_case(dated(plain, dates)),
+        type=reading.type,
+        confidence=round(reading.worth, 3),
+        start=one.start,
+        end=one.end,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        personal=reading.personal,
+    )
+    return Choice(sentence=one, thoughts=(thought,), chance=reading.worth, why="the reader chooses it", as_said=True)
+
+
+def _with_words_before(
+    turn: Turn, last: Choice | None, made: Choice, context: SpeechContext, policy: DistillPolicy
+) -> tuple[Choice | None, Choice]:
+    """Return both choices, once a sentence that says nothing by itself is told with what stands before it."""
+    [thought] = made.thoughts
+    if last is not None:
+        first = last.sentence
+        if thought.end - first.start > policy.max_sentence_chars or was_redacted(turn.text, first):
+            return last, made
+        told = last.thoughts[0].content if last.thoughts else sentence_case(_as_said(turn.text, first, context))
+        start = last.thoughts[0].start if last.thoughts else first.start
+        both = replace(thought, content=f"{told} {thought.content}", start=start)
+        why = "told together with the next sentence, which leans on it"
+        last = replace(last, thoughts=(), why=why)
+        return last, replace(made, thoughts=(both,), why=f"{made.why}, with the one before")
+    asked = deque(sentences(turn.before), maxlen=1)
+    if not asked or was_redacted(turn.before, asked[0]):
+        return last, made
+    gap = len(turn.before) + 1 - asked[0].start
+    if gap > policy.max_sentence_chars:
+        return last, made
+    question = _as_said(turn.before, asked[0], context)
+    both = replace(thought, content=f"{question} \N{EN DASH} {thought.content}", start=-gap)
+    return last, replace(made, thoughts=(both,), why=f"{made.why}, with what it answers")
+
+
+def _as_said(text: str, one: Span, context: SpeechContext) -> str:
+    """Return a sentence without fillers, emphasis and line breaks."""
+    start = past_fillers(text, one.start, one.end, context.people)
+    return whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)))

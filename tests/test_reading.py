@@ -1,0 +1,167 @@
+"""What is kept of what a person says at work, by a reader: the decisions, and the reader that ships."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scrubjay.distill import distill
+from scrubjay.distill.observe import READER_SOURCE, SOURCE, Observation
+from scrubjay.distill.prose import Span
+from scrubjay.distill.reading import Judgement, Turn
+from scrubjay.models import reading
+from scrubjay.policy import DEFAULT
+from scrubjay_shared.clock import Millis
+from scrubjay_shared.errors import CorruptError, NotFoundError
+from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust
+
+DULL = Judgement(worth=0.01, leans=0.0, type=MemoryType.FACT, personal=False)
+GOOD = Judgement(worth=0.9, leans=0.0, type=MemoryType.DECISION, personal=False)
+SENTENCES = Path(__file__).parent / "fixtures" / "judged_sentences.tsv"
+
+
+class Marks:
+    """A reader that finds worth in the sentences that hold one of its words, and thinks nothing of the others."""
+
+    def __init__(self, judged: Mapping[str, Judgement]) -> None:
+        self.judged = judged
+
+    def read(self, turn: Turn, found: Sequence[Span]) -> list[Judgement]:
+        """Return what the first word that stands in each sentence says of it."""
+        said = [turn.text[one.start : one.end] for one in found]
+        return [next((of for word, of in self.judged.items() if word in one), DULL) for one in said]
+
+
+def event(text: str, at: int, role: Role, *, project: str | None = "proj_a") -> Event:
+    by_person = role is Role.USER
+    return Event(
+        id=f"evt_{at}",
+        device="here",
+        agent="claude-code",
+        session_id="s1",
+        type=EventType.USER_MESSAGE if by_person else EventType.ASSISTANT_MESSAGE,
+        role=role,
+        text=text,
+        ts=Millis(1_700_000_000_000 + at),
+        dedupe_key=str(at),
+        project=project,
+        trust=Trust.USER if by_person else Trust.AGENT,
+    )
+
+
+def learned(text: str, judged: Mapping[str, Judgement], *, before: str = "") -> tuple[Observation, ...]:
+    said = [event(text, 2, Role.USER)]
+    if before:
+        said.insert(0, event(before, 1, Role.ASSISTANT))
+    return distill(said, {"evt_2"}, reader=Marks(judged)).observations
+
+
+def test_what_the_reader_finds_worth_keeping_is_kept_in_its_own_words() -> None:
+    text = "fix the header pls. we only ever get utf-16 files from customs. looks odd now"
+    [one] = learned(text, {"utf-16": replace(GOOD, type=MemoryType.FACT)})
+    assert one.content == "We only ever get utf-16 files from customs."
+    assert (one.type, one.scope, one.source) == (MemoryType.FACT, Scope.PROJECT, READER_SOURCE)
+    assert text[one.span_start : one.span_end] == one.excerpt == "we only ever get utf-16 files from customs."
+
+
+def test_below_the_floor_nothing_is_kept_whatever_patterns_would_read() -> None:
+    below = replace(GOOD, worth=DEFAULT.distill.min_worth - 0.01)
+    assert learned("We use Postgres for the billing service.", {"Postgres": below}) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "From now on use pnpm here.",
+        "Please never push to main.",
+        "Remember that staging is read-only.",
+        "We decided to drop IE.",
+    ],
+)
+def test_what_a_person_says_is_to_be_remembered_is_kept_whatever_the_reader_thinks(said: str) -> None:
+    assert [one.content for one in learned(said, {})] == [said]
+    assert learned(f"{said[:-1]}?", {}) == ()
+
+
+def test_what_leans_on_the_sentence_before_is_told_with_it() -> None:
+    [one] = learned("The ghosts go home at night. They respawn after a rest.", {"respawn": replace(GOOD, leans=0.9)})
+    assert one.content == "The ghosts go home at night. They respawn after a rest."
+
+
+def test_an_answer_that_leans_is_told_with_what_it_answers_and_trusted_as_the_agent() -> None:
+    asked = "I looked at both.\n\nShould we keep the audit logs for one year or for ten?"
+    answer = "ten, the law asks for it"
+    [one] = learned(answer, {"ten": replace(GOOD, leans=0.9)}, before=asked)
+    assert one.content == "Should we keep the audit logs for one year or for ten? \N{EN DASH} Ten, the law asks for it."
+    assert (one.event_id_start, one.event_id_end, one.trust) == ("evt_1", "evt_2", Trust.AGENT)
+    both = f"{asked}\n{answer}"
+    assert both[one.span_start : one.span_end] == one.excerpt
+    assert one.excerpt.startswith("Should we keep")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The key for customs is [REDACTED:token], it never expires.",
+        "Der Zoll schickt uns immer nur Dateien in utf-16, customs eben.",
+        "customs " * 120,
+    ],
+)
+def test_a_line_of_a_secret_another_language_and_a_paste_are_kept_by_no_reader(text: str) -> None:
+    assert learned(text, {"customs": GOOD}) == ()
+
+
+def test_what_holds_everywhere_is_the_persons() -> None:
+    [one] = distill(
+        [event("no emojis please, i can't stand them", 2, Role.USER)],
+        user_id="user_1",
+        reader=Marks({"emojis": replace(GOOD, type=MemoryType.PREFERENCE, personal=True)}),
+    ).observations
+    assert (one.scope, one.resource_id) == (Scope.USER, "user_1")
+
+
+def test_talk_of_no_project_and_what_agents_say_are_left_to_patterns() -> None:
+    nothing = Marks({})
+    said = event("I prefer tabs over spaces.", 1, Role.USER, project=None)
+    assert [one.source for one in distill([said], reader=nothing).observations] == [SOURCE]
+    found = event("The root cause was a stale lock file in the cache folder.", 2, Role.ASSISTANT)
+    assert distill([found], reader=nothing).observations == distill([found]).observations
+
+
+@pytest.fixture(scope="module")
+def shipped() -> reading.OnnxReader:
+    return reading.load()
+
+
+def test_the_reader_that_ships_ranks_sentences_of_a_person_it_was_not_fitted_to(shipped: reading.OnnxReader) -> None:
+    rows = [line.split("\t") for line in SENTENCES.read_text(encoding="utf-8").splitlines() if line]
+    ranked = sorted(((_worth(shipped, said, before), mark == "K") for mark, before, said in rows), reverse=True)
+    hits = [n for n, (_, is_kept) in enumerate(ranked, 1) if is_kept]
+    average_precision = sum(k / n for k, n in enumerate(hits, 1)) / len(hits)
+    assert len(rows) >= 60
+    assert average_precision >= 0.6, f"{average_precision:.2f}, where chance gives {len(hits) / len(rows):.2f}"
+
+
+def _worth(shipped: reading.OnnxReader, said: str, before: str) -> float:
+    return shipped.read(Turn(text=said, before=before), [Span(start=0, end=len(said))])[0].worth
+
+
+def test_a_sentence_is_judged_the_same_whatever_was_read_before(shipped: reading.OnnxReader) -> None:
+    turn = Turn(text="deploys only on tuesdays. fix the header", before="What next?")
+    found = [Span(start=0, end=25), Span(start=26, end=40)]
+    first = shipped.read(turn, found)
+    shipped.read(Turn(text="\ud800 odd " * 400), [Span(start=0, end=2_000)])
+    assert shipped.read(turn, found) == first
+
+
+def test_a_reader_that_is_not_there_or_damaged_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SCRUBJAY_READER", str(tmp_path / "gone.onnx"))
+    with pytest.raises(NotFoundError, match="SCRUBJAY_READER"):
+        reading.load()
+    (tmp_path / "bad.onnx").write_bytes(b"no network")
+    monkeypatch.setenv("SCRUBJAY_READER", str(tmp_path / "bad.onnx"))
+    with pytest.raises(CorruptError, match="does not run"):
+        reading.load()
