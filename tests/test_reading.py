@@ -61,9 +61,9 @@ def learned(text: str, judged: Mapping[str, Judgement], *, before: str = "") -> 
 
 def test_what_the_reader_finds_worth_keeping_is_kept_in_its_own_words() -> None:
     text = "fix the header pls. we only ever get utf-16 files from customs. looks odd now"
-    [one] = learned(text, {"utf-16": replace(GOOD, type=MemoryType.FACT)})
+    [one] = learned(text, {"utf-16": replace(GOOD, type=MemoryType.INSIGHT)})
     assert one.content == "We only ever get utf-16 files from customs."
-    assert (one.type, one.scope, one.source) == (MemoryType.FACT, Scope.PROJECT, READER_SOURCE)
+    assert (one.type, one.scope, one.source) == (MemoryType.INSIGHT, Scope.PROJECT, READER_SOURCE)
     assert text[one.span_start : one.span_end] == one.excerpt == "we only ever get utf-16 files from customs."
 
 
@@ -92,14 +92,14 @@ def test_what_leans_on_the_sentence_before_is_told_with_it() -> None:
 
 
 def test_an_answer_that_leans_is_told_with_what_it_answers_and_trusted_as_the_agent() -> None:
-    asked = "I looked at both.\n\nShould we keep the audit logs for one year or for ten?"
+    asked = "I looked at both.\n\nI would keep the audit logs for one year."
     answer = "ten, the law asks for it"
     [one] = learned(answer, {"ten": replace(GOOD, leans=0.9)}, before=asked)
-    assert one.content == "Should we keep the audit logs for one year or for ten? \N{EN DASH} Ten, the law asks for it."
+    assert one.content == "I would keep the audit logs for one year. \N{EN DASH} Ten, the law asks for it."
     assert (one.event_id_start, one.event_id_end, one.trust) == ("evt_1", "evt_2", Trust.AGENT)
     both = f"{asked}\n{answer}"
     assert both[one.span_start : one.span_end] == one.excerpt
-    assert one.excerpt.startswith("Should we keep")
+    assert one.excerpt.startswith("I would keep")
 
 
 @pytest.mark.parametrize(

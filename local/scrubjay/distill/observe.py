@@ -161,11 +161,12 @@ def distill(
         context = cast.context(event)
         if DIRECTIVE.search(event.text):
             made = _promoted(event, user_id, policy, counted)
-        elif reader is not None and event.role is Role.USER and _is_at_work(event, context):
-            agents = before is not None and before.role is Role.ASSISTANT and was_said(before)
-            made = _chosen(event, before if agents else None, context, user_id, policy, reader=reader)
         else:
-            made = _observed(event, context, user_id, policy, counted, selector=selector)
+            if reader is not None and event.role is Role.USER and _is_at_work(event, context):
+                agents = before is not None and before.role is Role.ASSISTANT and was_said(before)
+                made = _chosen(event, before if agents else None, context, user_id, policy, reader=reader)
+            else:
+                made = _observed(event, context, user_id, policy, counted, selector=selector)
             agreed_to = _agreed(before, event, context, user_id, policy)
             made = [one for one in made if not any(_tells(other, one, event) for other in agreed_to)] + agreed_to
         for one in made:
@@ -267,6 +268,8 @@ def _chosen(
 def _tells(answer: Observation, one: Observation, event: Event) -> bool:
     """Say whether an answer with what was asked tells what was read from the answer alone."""
     said = one.excerpt.strip(" .!")
+    if one.event_id_start == answer.event_id_start != event.id:
+        return True  # the reader told it with what was asked too
     return said.lower() in answer.content.lower() or said == event.text.strip(" .!")
 
 
