@@ -61,10 +61,17 @@ def learned(text: str, judged: Mapping[str, Judgement], *, before: str = "") -> 
 
 def test_what_the_reader_finds_worth_keeping_is_kept_in_its_own_words() -> None:
     text = "fix the header pls. we only ever get utf-16 files from customs. looks odd now"
-    [one] = learned(text, {"utf-16": replace(GOOD, type=MemoryType.INSIGHT)})
+    [one] = learned(text, {"utf-16": GOOD})
     assert one.content == "We only ever get utf-16 files from customs."
-    assert (one.type, one.scope, one.source) == (MemoryType.INSIGHT, Scope.PROJECT, READER_SOURCE)
+    assert (one.scope, one.source) == (Scope.PROJECT, READER_SOURCE)
     assert text[one.span_start : one.span_end] == one.excerpt == "we only ever get utf-16 files from customs."
+
+
+def test_a_finding_is_known_by_the_reader_and_other_kinds_by_their_cues() -> None:
+    found = replace(GOOD, type=MemoryType.INSIGHT)
+    [cause] = learned("The cause of the crash is a stale lock file.", {"lock": found})
+    [rule] = learned("Never use unwrap in the uplink crate.", {"unwrap": found})
+    assert (cause.type, rule.type) == (MemoryType.INSIGHT, MemoryType.PREFERENCE)
 
 
 def test_below_the_floor_nothing_is_kept_whatever_patterns_would_read() -> None:

@@ -106,10 +106,12 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
         return Choice(sentence=one, thoughts=(), chance=reading.worth, why="it has no words")
     dates = () if context.anchor is None else find_dates(plain, context.anchor, context.utc_offset)
     valid_from, valid_to = validity(plain, dates)
+    # Of people left out cues are right in .57, the reader in .49; but it knows findings, which are facts to the cues.
+    kind = kind_of(said, by_person=True)
+    is_found = kind is MemoryType.FACT and reading.type is MemoryType.INSIGHT
     thought = Thought(
         content=sentence_case(dated(plain, dates)),
-        # Of people left out cues are right in .57, the reader in .49; but it knows findings, and they do not.
-        type=reading.type if reading.type is MemoryType.INSIGHT else kind_of(said, by_person=True),
+        type=MemoryType.INSIGHT if is_found else kind,
         confidence=round(reading.worth, 3),
         start=one.start,
         end=one.end,
