@@ -68,8 +68,8 @@ class DistillPolicy:
     least_words: int = 6  # of a person's sentence that is not doubtful: of shorter ones one in four is right
     min_chance_of_fact: float = 0.2  # of how things are, in no form that lasts: below that one in eight is right
     # Of what a person says at work: chances that the reader gives, chosen on people whom it was not fitted to.
-    # .15: of what is kept .59 is worth it, and .29 of what matters is kept; .1: .56 and .33; .3: .67 and .21.
-    min_worth: float = 0.15  # that a sentence would still matter weeks later
+    # .12: of what is kept .57 is worth it, and .32 of what matters is kept; .05: .52 and .41; .3: .67 and .21.
+    min_worth: float = 0.12  # that a sentence would still matter weeks later
     min_leaning: float = 0.5  # that a sentence says nothing without the words before it: it is told with them
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
 
