@@ -7,7 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from scrubjay import Memory, api
 from scrubjay.distill import distill
 from scrubjay.distill.observe import READER_SOURCE, SOURCE, Observation
 from scrubjay.distill.prose import Span
@@ -98,6 +101,38 @@ def test_what_leans_on_the_sentence_before_is_told_with_it() -> None:
     assert one.content == "The ghosts go home at night. They respawn after a rest."
 
 
+def test_what_leans_on_words_that_say_nothing_stands_by_itself() -> None:
+    [one] = learned("Yes. They respawn after a rest.", {"respawn": replace(GOOD, leans=0.9)}, before="Ok, so.")
+    assert one.content == "They respawn after a rest."
+
+
+PIECES = st.sampled_from(
+    ["ok ", "**so** ", "never ", "utf-16 ", "\n", "\n\n", "- ", "> ", "```\n", ". ", "? ", "! ", "1. ", "@a "]
+)
+
+
+@given(
+    st.lists(PIECES | st.text(max_size=8), max_size=20).map("".join),
+    st.lists(PIECES, max_size=8).map("".join),
+    st.data(),
+)
+def test_every_excerpt_is_the_text_of_its_turns_at_its_span(text: str, before: str, data: st.DataObject) -> None:
+    chance = st.floats(0, 1)
+
+    class Drawn:
+        def read(self, turn: Turn, found: Sequence[Span]) -> list[Judgement]:
+            assert turn.text == text
+            drawn = data.draw(st.lists(st.tuples(chance, chance), min_size=len(found), max_size=len(found)))
+            return [replace(GOOD, worth=worth, leans=leans) for worth, leans in drawn]
+
+    events = [event(before, 1, Role.ASSISTANT), event(text, 2, Role.USER)]
+    for one in distill(events, {"evt_2"}, reader=Drawn()).observations:
+        shown = f"{before}\n{text}" if one.event_id_start == "evt_1" else text
+        assert shown[one.span_start : one.span_end] == one.excerpt
+        assert one.content
+        assert one.excerpt.strip()
+
+
 def test_an_answer_that_leans_is_told_with_what_it_answers_and_trusted_as_the_agent() -> None:
     asked = "I looked at both.\n\nI would keep the audit logs for one year."
     answer = "ten, the law asks for it"
@@ -136,6 +171,28 @@ def test_talk_of_no_project_and_what_agents_say_are_left_to_patterns() -> None:
     assert [one.source for one in distill([said], reader=nothing).observations] == [SOURCE]
     found = event("The root cause was a stale lock file in the cache folder.", 2, Role.ASSISTANT)
     assert distill([found], reader=nothing).observations == distill([found]).observations
+
+
+def test_where_the_reader_cannot_be_loaded_patterns_read_and_a_warning_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCRUBJAY_READER", str(tmp_path / "gone.onnx"))
+    with Memory(tmp_path / "memory.db", project="proj_a") as memory:
+        said = {
+            "agent": "a",
+            "session_id": "s",
+            "type": "user_message",
+            "text": "We decided to use Postgres.",
+            "project": "proj_a",
+        }
+        memory.ingest([said])
+        memory.settle(60)
+        [one] = memory.list().entries
+        [source] = memory.why(one.memory.id).sources
+        assert source.grip.source == SOURCE
+        assert any(
+            "sessions are read by patterns" in warning for warning in memory.call("status", api.Nothing()).warnings
+        )
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def explained(
     """Return the verdict on each sentence of what the person says by itself, and on what is not theirs, in order.
 
     In a project the reader decides, where there is none the selector beside the patterns. Of a long text the first
-    `policy.max_sentences` are read.
+    `policy.max_read`, by patterns `policy.max_sentences`, are read.
     """
     text = event.text
     context = SpeechContext(speaker=Speaker(name=user_name or "the user"), anchor=event.ts, utc_offset=event.utc_offset)

@@ -164,7 +164,9 @@ def distill(
         else:
             if reader is not None and event.role is Role.USER and _is_at_work(event, context):
                 agents = before is not None and before.role is Role.ASSISTANT and was_said(before)
-                made = _chosen(event, before if agents else None, context, user_id, policy, reader=reader)
+                made = _chosen(
+                    event, before if agents else None, context, user_id, policy, counted=counted, reader=reader
+                )
             else:
                 made = _observed(event, context, user_id, policy, counted, selector=selector)
             agreed_to = _agreed(before, event, context, user_id, policy)
@@ -244,12 +246,14 @@ def _chosen(
     user_id: str | None,
     policy: DistillPolicy,
     *,
+    counted: Counter[str],
     reader: Reader,
 ) -> list[Observation]:
     """Read by the reader what a person says at work; `before` is what the agent said right before it."""
     said = "" if before is None else before.text
     made = []
     for choice in chosen(Turn(text=event.text, before=said), context, policy, reader):
+        counted["sentences"] += 1
         for thought in choice.thoughts:
             placed = replace(thought, start=max(0, thought.start))
             one = observation(event, placed, _scope(event, thought), user_id, policy)

@@ -16,14 +16,13 @@ from itertools import islice
 from typing import Protocol
 
 from scrubjay.dates import find_dates
-from scrubjay.distill.clauses import past_fillers, plain_words
 from scrubjay.distill.kinds import kind_of
 from scrubjay.distill.language import is_english
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.selection import Choice
 from scrubjay.distill.thought import SpeechContext, Thought, was_redacted
-from scrubjay.distill.wording import dated, sentence_case, validity, whole
+from scrubjay.distill.wording import as_said, dated, sentence_case, validity
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
@@ -32,7 +31,6 @@ _EXPLICIT = re.compile(
     r"we(?:'ve| have)? (?:decided|agreed))\b|^\W*(?:(?:please|also|and|so) )*(?:always|never)\b"
 )
 """How people say in so many words that something is to be remembered: whoever does is not left to a model's doubt."""
-_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,7 @@ def chosen(turn: Turn, context: SpeechContext, policy: DistillPolicy, reader: Re
     characters before the turn, with a line break between both texts.
     """
     text = turn.text
-    found = list(islice(sentences(text, own_words(text)), policy.max_sentences))
+    found = list(islice(sentences(text, own_words(text)), policy.max_read))
     last: Choice | None = None
     for one, reading in zip(found, reader.read(turn, found), strict=True):
         made = _choice(turn, one, reading, context, policy)
@@ -101,7 +99,7 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
         refused = "not English, which is all that the reader knows"
     if refused:
         return Choice(sentence=one, thoughts=(), chance=reading.worth, why=refused)
-    plain = _as_said(turn.text, one, context)
+    plain = as_said(turn.text, one, context.people)
     if not plain:
         return Choice(sentence=one, thoughts=(), chance=reading.worth, why="it has no words")
     dates = () if context.anchor is None else find_dates(plain, context.anchor, context.utc_offset)
@@ -129,9 +127,10 @@ def _with_words_before(
     [thought] = made.thoughts
     if last is not None:
         first = last.sentence
-        if thought.end - first.start > policy.max_sentence_chars or was_redacted(turn.text, first):
+        words = as_said(turn.text, first, context.people)
+        if not words or thought.end - first.start > policy.max_sentence_chars or was_redacted(turn.text, first):
             return last, made
-        told = last.thoughts[0].content if last.thoughts else sentence_case(_as_said(turn.text, first, context))
+        told = last.thoughts[0].content if last.thoughts else sentence_case(words)
         start = last.thoughts[0].start if last.thoughts else first.start
         both = replace(thought, content=f"{told} {thought.content}", start=start)
         why = "told together with the next sentence, which leans on it"
@@ -141,14 +140,8 @@ def _with_words_before(
     if not asked or was_redacted(turn.before, asked[0]):
         return last, made
     gap = len(turn.before) + 1 - asked[0].start
-    if gap > policy.max_sentence_chars:
+    question = as_said(turn.before, asked[0], context.people)
+    if not question or gap > policy.max_sentence_chars:
         return last, made
-    question = _as_said(turn.before, asked[0], context)
     both = replace(thought, content=f"{question} \N{EN DASH} {thought.content}", start=-gap)
     return last, replace(made, thoughts=(both,), why=f"{made.why}, with what it answers")
-
-
-def _as_said(text: str, one: Span, context: SpeechContext) -> str:
-    """Return a sentence without fillers, emphasis and line breaks."""
-    start = past_fillers(text, one.start, one.end, context.people)
-    return whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)))

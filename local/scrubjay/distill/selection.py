@@ -26,7 +26,7 @@ from scrubjay.distill.scope import EVERYWHERE, is_personal
 from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.standing import standing
 from scrubjay.distill.thought import SpeechContext, Thought, was_redacted
-from scrubjay.distill.wording import dated, requested, sentence_case, validity, whole
+from scrubjay.distill.wording import as_said, dated, requested, sentence_case, validity, whole
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
@@ -61,7 +61,6 @@ _HOLDS_ON = re.compile(
 
 _FOR_NOW = re.compile(r"(?i)\b(?:for now|right now|this time|at the moment|for the moment|until i \w+)\W*$")
 """An order that ends so is over soon."""
-_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
 _VERIFIED = re.compile(
     r"(?i)\b(?:root cause (?:was|is)\b|(?:the )?(?:fix|culprit|cause|reason) was\b|turn(?:s|ed) out\b|caused by\b)"
     r"|\broot cause:"
@@ -327,7 +326,7 @@ def _as_said(
 ) -> Iterator[Thought]:
     """Yield a sentence in its own words, without fillers and emphasis, its relative dates made absolute."""
     start = past_fillers(text, one.start, one.end, context.people)
-    said = whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], context.people)))
+    said = as_said(text, one, context.people)
     least = least_words or policy.min_words
     if len(said.split()) < least or not is_english(text[one.start : one.end]):
         return

@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 
 from scrubjay.dates import DateMention, Grain
+from scrubjay.distill.clauses import past_fillers, plain_words
 from scrubjay.distill.lexicon import ADVERB_RUN
 from scrubjay.distill.person import KIN, Speaker, named
+from scrubjay.distill.prose import Span
 from scrubjay_shared.clock import Millis
 
 PREPOSITION = re.compile(
@@ -20,6 +22,7 @@ SUBJECT_DATE = re.compile(r"'s|\s(?:was|is|has been)\b")
 BOUND = re.compile(
     r"(?i)\b(since|as of|from|starting|until|till|by|before|after)\s+(?:the\s+|late\s+|early\s+|end of\s+)*$"
 )
+_BOLD = re.compile(r"\*\*([^*]{1,200})\*\*")
 COMPANIONS = re.compile(rf"(?i)\b(?:my|the|our|some|few) (?:\w+ )?({KIN})\b")
 FIRST_PERSON_LEFT = re.compile(r"(?<![\w'\"/.-])(?:I|I'm|I've|I'd|I'll|[Mm]y|[Mm]yself)(?![\w'\"/.-])")
 REMINDER = re.compile(r"(?i)(?:please )?remind \S+(?: (?:that|to|about|of))? ")
@@ -54,6 +57,12 @@ def whole(said: str) -> str:
 def _joined(lines: re.Match[str]) -> str:
     goes_on = lines["next"].islower() or not (lines["end"].isalnum() or lines["end"] in "\"')]")
     return lines["end"] + (" " if goes_on else "; ")
+
+
+def as_said(text: str, one: Span, people: tuple[str, ...]) -> str:
+    """Return a sentence in its own words, without fillers, emphasis and line breaks; "" where nothing is left."""
+    start = past_fillers(text, one.start, one.end, people)
+    return whole(_BOLD.sub(r"\1", plain_words(text[start : one.end], people)))
 
 
 def is_grammatical(text: str, speaker: Speaker) -> bool:

@@ -29,7 +29,7 @@ TOKENIZER = "reader_tokenizer.json"
 
 OWN, BEFORE, NEXT, OTHER = 48, 16, 10, 22
 """Tokens of the sentence, the end of the one before, the next one's beginning, the end of what the agent said before.
-A token costs 0.1 ms; nine of ten sentences are shorter than this."""
+A sentence comes to 58 tokens with them, and takes 15 ms of one core."""
 LAST = 8
 """Of `OWN`, how many are a longer sentence's last."""
 CHARS, ALL = 300, 400
@@ -108,7 +108,7 @@ def tokenizer() -> Path:
 
 
 def load() -> OnnxReader:
-    """Return the reader that ships, or the one that `SCRUBJAY_READER` names. Takes 0.2 s and 60 MB.
+    """Return the reader that ships, or the one that `SCRUBJAY_READER` names. Takes 41 MiB.
 
     Raises CorruptError for weights that are not the ones that ship, NotFoundError for a file that is not there.
     """

@@ -70,6 +70,7 @@ class DistillPolicy:
     # Of what a person says at work: chances that the reader gives, chosen on people whom it was not fitted to.
     # .12: of what is kept .57 is worth it, and .32 of what matters is kept; .05: .52 and .41; .3: .67 and .21.
     min_worth: float = 0.12  # that a sentence would still matter weeks later
+    max_read: int = 400  # sentences of one turn: six seconds of one core, and nobody types more at once
     min_leaning: float = 0.5  # that a sentence says nothing without the words before it: it is told with them
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote
 
