@@ -468,8 +468,10 @@ def test_what_an_agent_adds_is_trusted_as_an_agents_whatever_it_claims(calls: Ca
 def test_what_the_job_distils_is_trusted_as_the_event_that_it_was_read_from(
     calls: Calls, who: str, spoken: EventType, trust: Trust
 ) -> None:
-    words = anew("The root cause was a stale lock file in the cache folder of floor")
+    words = anew("We decided to keep the lock file in the cache folder of floor")
     said = replace(event(words, None, "own session"), type=spoken)
+    if spoken is EventType.ASSISTANT_MESSAGE:  # of what agents say at work only directives are learned
+        said = replace(said, text=f"@observe project\n{words}")
     calls.call(CALLERS[who], "ingest", api.IngestRequest(events=(said,)))
 
     calls.call(PERSON, "settle", api.SettleRequest(timeout_ms=20_000))

@@ -322,7 +322,7 @@ def test_what_is_learned_has_its_turns_and_the_same_run_gives_the_same_figures(t
             assert all(word in said for word in memory.excerpt.split())
         assert one.learned == other.learned
         assert one.values.shares == other.values.shares
-    assert sum(len(one.matches.best) for one in first) >= 10
+    assert sum(len(one.matches.best) for one in first) >= 4
 
 
 def test_labelled_memories_are_added_beside_the_turns_and_nothing_is_learned(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ def test_a_draw_of_a_run_is_a_table_to_mark_and_the_same_again(
     _, found = run(tmp_path)
     memories = [one for of in found["details"].values() for one in of["memories"]]
     capsys.readouterr()
-    line = ["devmem", str(tmp_path / "rows.json"), "--draw", "6", "--seed", "7"]
+    line = ["devmem", str(tmp_path / "rows.json"), "--draw", "4", "--seed", "7"]
 
     tables = []
     for more in ([], [], ["--marks"], ["--draw", "0"]):
@@ -421,7 +421,7 @@ def test_a_draw_of_a_run_is_a_table_to_mark_and_the_same_again(
     drawn, again, places, _ = tables
 
     assert drawn == again
-    assert [len(table) for table in tables] == [8, 8, 8, 2 + len(memories)]
+    assert [len(table) for table in tables] == [6, 6, 6, 2 + len(memories)]
     rows = [[cell.strip() for cell in row.split(" | ")] for row in drawn[2:]]
     for _, turns, type_, scope, trust, content, excerpt, *_ in rows:
         assert (turns, type_, scope, trust, content, excerpt) in {

@@ -24,7 +24,7 @@ async def test_a_month_with_recall_in_every_turn_leaves_no_junk(opened: Opener) 
         found = await junk.lived(service, junk.month([junk.of_devmem(OWN, 200)]), clock)
 
     assert found.handed >= 5, "recall handed something over"
-    assert found.memories >= 10
+    assert found.memories >= 4
     assert (found.exact, found.echoes, found.echoed_sources, found.junk) == (0, 0, 0, 0)
     assert found.near <= 0.01 * found.memories
     control = junk.Control(with_subtraction=0, without=1)
@@ -48,7 +48,7 @@ def test_every_third_turn_says_nothing_and_each_session_stays_together() -> None
 @pytest.mark.parametrize("subtracts", [True, False])
 async def test_planted_echoes_are_learned_only_without_the_subtraction(opened: Opener, *, subtracts: bool) -> None:
     clock = junk.Clock()
-    async with opened(now=clock, policy=junk.without_selection(DEFAULT, subtracts=subtracts)) as service:
+    async with opened(now=clock, policy=junk.comparing(DEFAULT, subtracts=subtracts)) as service:
         assert bool(await junk.echoes_of(service, clock)) is not subtracts
 
 

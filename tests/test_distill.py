@@ -217,7 +217,7 @@ def test_first_and_second_person_become_names_and_verbs_agree(text: str, expecte
     [
         ("We switched from pnpm to bun last week.", "2023-05-01", None),
         ("We decided yesterday to use Postgres.", "2023-05-07", None),
-        ("We moved the build to uv today.", "2023-05-08", None),
+        ("We decided to build with uv today.", "2023-05-08", None),
         ("As of yesterday we use bun in this repo.", "2023-05-07", None),
         ("We decided to freeze the API until 20 May 2023.", None, "2023-05-21"),
         ("Next week we use the old runner.", "2023-05-15", "2023-05-22"),
@@ -349,7 +349,9 @@ def test_a_fact_said_twice_in_one_session_is_one_observation() -> None:
 
 
 def test_scope_follows_whom_a_sentence_is_about() -> None:
-    text = "I prefer tabs over spaces. We use Postgres 16 for the events. In this repo I prefer squash merges."
+    text = (
+        "I prefer tabs over spaces. We decided to use Postgres 16 for the events. In this repo I prefer squash merges."
+    )
 
     mine, ours, placed = distill([event(text, project="proj_a")], user_id="user_1").observations
 

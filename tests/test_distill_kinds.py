@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrubjay.distill.kinds import kind_of
-from scrubjay.distill.passing import is_doubtful, is_passing
-from scrubjay.policy import DEFAULT
-
-LEAST = DEFAULT.distill.least_words
+from scrubjay.distill.passing import is_passing
 
 
 @pytest.mark.parametrize(
@@ -126,18 +123,3 @@ def test_a_complaint_a_step_and_a_thought_aloud_are_over_soon(said: str) -> None
 )
 def test_what_lasts_is_not_over_soon(said: str) -> None:
     assert not is_passing(said)
-
-
-@pytest.mark.parametrize(
-    ("said", "doubtful"),
-    [
-        ("this needs to be the same for all the guests", True),
-        ("updated 4 rows in table guests of harbour", True),
-        ("red for taken berths", True),
-        ("do the same for the list of guests", True),
-        ("what kind of chart shows the tides best?", True),
-        ("taken berths are red and free berths are green", False),
-    ],
-)
-def test_what_leans_on_the_turn_before_asks_for_more(said: str, doubtful: bool) -> None:  # noqa: FBT001
-    assert is_doubtful(said, LEAST) is doubtful

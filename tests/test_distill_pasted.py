@@ -27,7 +27,7 @@ def turn(text: str, number: int = 1, role: Role = Role.USER) -> Event:
     kind = EventType.USER_MESSAGE if role is Role.USER else EventType.ASSISTANT_MESSAGE
     return Event(
         id=f"e{number:04}", device="d", agent="test", session_id="s1", type=kind, role=role, text=text,
-        ts=1_700_000_000_000, dedupe_key=str(number), project="proj_a",
+        ts=1_700_000_000_000, dedupe_key=str(number),
     )  # fmt: skip
 
 
@@ -101,11 +101,11 @@ def test_what_is_to_be_translated_or_judged_or_is_quoted_is_nobodys_word(text: s
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("summarize: We decided to use Kafka.\n\nWe use uv, not poetry.", "We use uv, not poetry."),
+        ("summarize: We decided to use Kafka.\n\nI prefer trains over planes.", "The user prefers trains over planes."),
         ("I prefer tabs over spaces. Can you translate the README?", "The user prefers tabs over spaces."),
         ("Remember: I prefer tabs over spaces.", "The user prefers tabs over spaces."),
         ("/feature We decided to use SVG icons.", "We decided to use SVG icons."),
-        ("We decided to translate the docs: they use MkDocs.", "We decided to translate the docs: they use MkDocs."),
+        ("We decided to translate the docs: they use MkDocs.", "We decided to translate the docs."),
     ],
 )
 def test_what_a_person_says_beside_it_is_still_theirs(text: str, kept: str) -> None:

@@ -9,7 +9,7 @@ from scrubjay.distill.reference import taken_up
 from scrubjay_shared.records import Event, EventType, Role
 
 
-def learned(text: str, role: Role = Role.USER, project: str | None = "proj_a") -> list[tuple[str, str]]:
+def learned(text: str, role: Role = Role.USER, project: str | None = None) -> list[tuple[str, str]]:
     kind = EventType.USER_MESSAGE if role is Role.USER else EventType.ASSISTANT_MESSAGE
     event = Event(
         id="e0001", device="d", agent="test", session_id="s1", type=kind, role=role, text=text,
@@ -55,7 +55,7 @@ def test_a_pronoun_of_more_than_one_reading_is_left_alone(before: str, text: str
     assert taken_up(text, before) is None
 
 
-@pytest.mark.parametrize(("role", "project"), [(Role.USER, "proj_a"), (Role.ASSISTANT, None)])
+@pytest.mark.parametrize(("role", "project"), [(Role.USER, None), (Role.ASSISTANT, None)])
 def test_the_grip_of_a_resolved_sentence_covers_what_it_points_at(role: Role, project: str | None) -> None:
     text = "The ingest service is written in Rust. It runs on port 8080."
 

@@ -92,7 +92,7 @@ Signed-off-by: Ulf Berg in Oslo on 3 March
 """.strip().splitlines()
 
 
-def turn(text: str, project: str | None = "proj_a") -> Event:
+def turn(text: str, project: str | None = None) -> Event:
     return Event(
         id="e0001", device="d", agent="test", session_id="s1", type=EventType.USER_MESSAGE, role=Role.USER, text=text,
         ts=1_700_000_000_000, dedupe_key="1", project=project,

@@ -1,4 +1,4 @@
-"""What people say at work with an agent: rules, replacements, findings, rotas, dates; and their answers to proposals."""
+"""What people answer to the proposals of an agent, and what is never learned of what is said at work."""
 
 from __future__ import annotations
 
@@ -31,76 +31,6 @@ def turn(text: str, number: int = 1, role: Role = Role.USER) -> Event:
 
 def learned(*turns: Event) -> tuple[Observation, ...]:
     return distill(turns, user_id="user_1").observations
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "content"),
-    [
-        ("we use uv, not poetry", DECISION, "We use uv, not poetry."),
-        (
-            "We run the jobs on Nomad instead of Kubernetes.",
-            DECISION,
-            "We run the jobs on Nomad instead of Kubernetes.",
-        ),
-        ("PagerDuty→Opsgenie", DECISION, "PagerDuty→Opsgenie."),
-        ("Sentry -> GlitchTip for the frontend", DECISION, "Sentry -> GlitchTip for the frontend."),
-        ("we moved from Jenkins to Buildkite", DECISION, "We moved from Jenkins to Buildkite."),
-        ("let's not use GraphQL", DECISION, "Let's not use GraphQL."),
-        ("we use jest for tests", DECISION, "We use jest for tests."),
-        ("we deploy with ansible", DECISION, "We deploy with ansible."),
-        ("we store images on local disk", DECISION, "We store images on local disk."),
-        ("we dont deploy with ansible anymore", DECISION, "We don't deploy with ansible anymore."),
-        ("we no longer support Python 3.10", DECISION, "We no longer support Python 3.10."),
-        ("please answer in German", PREFERENCE, "The user asked: please answer in German."),
-        ("reply in english from now on", PREFERENCE, "The user asked: reply in english from now on."),
-        ("don't push to main", PREFERENCE, "The user asked: don't push to main."),
-        ("dont rebase shared branches", PREFERENCE, "The user asked: don't rebase shared branches."),
-        ("Please don't mock the database.", PREFERENCE, "The user asked: please don't mock the database."),
-        ("use goose for the migrations", PREFERENCE, "The user asked: use goose for the migrations."),
-        ("I prefer tabs.", PREFERENCE, "The user prefers tabs."),
-        ("I hate ORMs.", PREFERENCE, "The user hates ORMs."),
-        ("I want all commits signed", PREFERENCE, "The user wants all commits signed."),
-        ("The fix was to set statement_timeout to 30s.", INSIGHT, "The fix was to set statement_timeout to 30s."),
-        (
-            "The cause was a missing index on the orders table.",
-            INSIGHT,
-            "The cause was a missing index on the orders table.",
-        ),
-        ("The p95 went from 900 ms to 120 ms.", INSIGHT, "The p95 went from 900 ms to 120 ms."),
-        ("Petra reviews anything in services/ingest", FACT, "Petra reviews anything in services/ingest."),
-        ("on-call rota: Mon-Wed Petra, Thu-Sun Ulf", FACT, "On-call rota: Mon-Wed Petra, Thu-Sun Ulf."),
-        ("prod is frozen until 5 January 2024", FACT, "Prod is frozen until 5 January 2024."),
-        ("the deadline for the beta is 14 March 2024", FACT, "The deadline for the beta is 14 March 2024."),
-    ],
-)
-def test_what_is_said_at_work_is_learned(text: str, kind: MemoryType, content: str) -> None:
-    assert [(o.type, o.content) for o in learned(turn(text))] == [(kind, content)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "don't do it",
-        "don't fix this yet, just explain the cause",
-        "don't worry about the tests",
-        "don't touch it for now please",
-        "I don't know how this works",
-        "use the second one",
-        "stop",
-        "what was the fix for the timeout?",
-        "should we use uv or poetry?",
-        "the fix was merged",
-        "maybe we move from Jenkins to Buildkite",
-        "if we use uv, not poetry, it would be faster",
-        "a -> b",
-        "we use it for tests",
-        "answer in detail",
-        "we build on that",
-        "we test with this now",
-    ],
-)
-def test_what_is_over_at_once_or_only_asked_is_not_learned(text: str) -> None:
-    assert [o.content for o in learned(turn(text))] == []
 
 
 OPTIONS = "Two ways:\n\nA) Keep Redis for the queue.\nB) Move the queue to Postgres with SKIP LOCKED.\n\nWhich one?"
@@ -234,97 +164,6 @@ def test_a_form_of_many_quotes_is_read_in_time(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "content"),
-    [
-        ("The parser should move to lexer.go.", "The parser should move to lexer.go."),
-        ("all lists should be searchable", "All lists should be searchable."),
-        ("Again, everything has to be keyboard friendly.", "Again, everything has to be keyboard friendly."),
-        ("Deep Olive (#3B4A1E) for links and badges", "Deep Olive (#3B4A1E) for links and badges."),
-        ("use `ratatui` instead of tui-rs", "Use `ratatui` instead of tui-rs."),
-        ("Please note this is a Django 4 project.", "Please note this is a Django 4 project."),
-        (
-            "This is not a commercial app, but a private hobby project.",
-            "This is not a commercial app, but a private hobby project.",
-        ),
-        ("I am using direnv to load secrets", "The user is using direnv to load secrets."),
-        ("If depth is 3, then only nodes of a level up to 3 are drawn.",) * 2,
-        ("tests live in tests/unit", "Tests live in tests/unit."),
-        ("we ship on Fridays", "We ship on Fridays."),
-    ],
-)
-def test_how_things_are_to_be_is_learned_in_short_words_too(text: str, content: str) -> None:
-    assert [one.content for one in learned(turn(text))] == [content]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Do not change other tabs or handlers.",
-        "Please do NOT touch any other parts of menu/view.tsx except for the broken link.",
-        "don't change anything else",
-        "Keep all existing styles.",
-        "Review the two specs to see whether anything contradicts.",
-        "Please look through the repo and sum it up.",
-        "I'm not sure that it has any state.",
-        "Next up is the export in @plan.md.",
-        "Current problems: rows too narrow, icon misplaced.",
-        "You can run the formatter if you need to.",
-        "When I add a second tenant I get this error: relation does not exist.",
-        "I'm attaching two pictures of the gap.",
-        "the header must be missing",
-        "The fixed code should look like this:",
-        "If nothing else is open, you can start.",
-        "I don't think the cache keeps anything.",
-        "The editor keeps hanging when opening large files.",
-        "When you checked the routes, you forgot the admin ones.",
-        "I'm in the dark theme and toggling it does nothing.",
-    ],
-)
-def test_a_limit_of_the_task_a_look_and_news_are_not_learned(text: str) -> None:
-    assert learned(turn(text)) == ()
-
-
-@pytest.mark.parametrize("text", ["never change an existing migration", "don't push to main", "keep PRs small"])
-def test_an_order_that_holds_on_is_learned_though_it_forbids(text: str) -> None:
-    assert [one.type for one in learned(turn(text))] == [PREFERENCE]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        (
-            "Jonas moved the server from Hetzner to the university's vm, so deployment is now rsync + systemd there, "
-            "no docker any more."
-        ),
-        (
-            "But no last-write-wins: when two coordinators edit the same shift we keep both and the regional coordinator "
-            "decides."
-        ),
-        "Ola's team dropped the old endpoint, so we call v3 now, no retries any more.",
-        "But no polling: the client subscribes and we send diffs.",
-    ],
-)
-def test_what_is_done_without_from_now_on_is_a_decision_and_no_failure(text: str) -> None:
-    (found,) = learned(turn(text))
-
-    assert found.content.lower().removeprefix("but ") in text.lower()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The page is blank now, no images any more",
-        "The login is gone now, no sidebar any more",
-        "Now the page is not loading any more.",
-        "But no emails are sent: the queue is empty",
-        "but there are no logs: we see nothing",
-    ],
-)
-def test_what_somebody_misses_is_still_a_failure(text: str) -> None:
-    assert learned(turn(text)) == ()
-
-
-@pytest.mark.parametrize(
     ("text", "cut"),
     [
         ("I have to ask mrs. Keller before I send it.", 1),
@@ -354,6 +193,6 @@ def test_a_line_of_which_a_secret_was_taken_out_is_not_learned(text: str, projec
 
 
 def test_what_stands_beside_such_a_line_is_learned() -> None:
-    text = "the token is [REDACTED:api-key]\nwe use uv, not poetry"
+    text = "the token is [REDACTED:api-key]\nfrom now on we use uv, not poetry"
 
-    assert [one.content for one in learned(turn(text))] == ["We use uv, not poetry."]
+    assert [one.content for one in learned(turn(text))] == ["From now on we use uv, not poetry."]

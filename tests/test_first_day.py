@@ -387,7 +387,9 @@ async def test_a_first_reading_that_is_ended_leaves_no_process(world: World) -> 
     one = await world.device()
     await long_history(one, 6)
     two = await world.device()
-    before = psutil.Process().children()  # helpers of the first device, that end when they have been idle for long enough
+    before = (
+        psutil.Process().children()
+    )  # helpers of the first device, that end when they have been idle for long enough
 
     def begun() -> list[psutil.Process]:
         return [child for child in psutil.Process().children() if child not in before]

@@ -115,7 +115,7 @@ async def test_a_session_begins_with_who_one_is_what_holds_what_was_decided_and_
     text = await hook(taught, started("second"), inject=True)
 
     assert "- name: Ana" in text
-    assert "prefers tabs over spaces" in text
+    assert "prefer tabs over spaces" in text
     assert "SQLite in WAL mode" in text
     assert "claude-code said) Staging listens on port 8443" in text, "left open"
     assert "Oracle" not in text, "another project's"
@@ -135,7 +135,7 @@ async def test_what_is_always_loaded_is_told_once_and_leaves_its_place_to_others
 
     assert (before.count("SQLite in WAL mode"), before.count("port 8443")) == (1, 1)
     assert (text.count("SQLite in WAL mode"), text.count("port 8443")) == (1, 1)
-    assert "prefers tabs over spaces" in text
+    assert "prefer tabs over spaces" in text
     assert again == "", "what it was handed then is known now"
 
 

@@ -175,7 +175,7 @@ async def test_a_fact_of_the_future_does_not_take_the_place_of_one_of_yesterday(
                 "parentUuid": None,
                 "sessionId": f"s{project}{year}",
                 "timestamp": f"{year}-01-01T10:00:00Z",
-                "message": {"content": f"The API port is {port}."},
+                "message": {"content": f"Remember: the API port is {port}."},
             }
             data = json.dumps(row).encode()
             await service.call(PERSON, "import", api.ImportRequest(name="s.jsonl", data=data, project=project))

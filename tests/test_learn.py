@@ -27,7 +27,7 @@ TURN = """From now on we use uv, not poetry. can you fix the test? The page is b
 here is the log:
 12:00:01 ERROR no disk left
 12:00:02 ERROR no disk left
-can you free some? I hate ORMs."""
+can you free some? I prefer small commits."""
 
 
 async def learn(service: Application, text: str, **more: Any) -> api.LearnResponse:
@@ -46,10 +46,10 @@ async def test_each_sentence_has_a_verdict_and_what_is_kept_is_stored(service: A
     answer = await learn(service, TURN, project="shop")
 
     kept = {verdict.sentence: verdict for verdict in answer.verdicts if verdict.memories}
-    assert list(kept) == ["From now on we use uv, not poetry.", "I hate ORMs."]
-    assert "pattern: decision" in kept["From now on we use uv, not poetry."].why
+    assert list(kept) == ["From now on we use uv, not poetry.", "I prefer small commits."]
+    assert "in so many words" in kept["From now on we use uv, not poetry."].why
     refused = {verdict.sentence: verdict.why for verdict in answer.verdicts if not verdict.memories}
-    assert "the selector gives it" in refused["can you fix the test?"]
+    assert "the reader gives it" in refused["can you fix the test?"]
     assert refused["12:00:01 ERROR no disk left\n12:00:02 ERROR no disk left"].startswith("pasted")
     assert [entry.memory.content for entry in answer.learned] == [
         memory.content for verdict in answer.verdicts for memory in verdict.memories

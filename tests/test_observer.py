@@ -408,7 +408,7 @@ async def test_what_patterns_stored_is_not_stored_again_by_the_observer(observed
             await service.call(PERSON, "settle", api.SettleRequest())
         [entry] = (await service.call(PERSON, "list", api.ListRequest())).entries
         sources = (await service.call(PERSON, "why", api.RefRequest(ref=entry.memory.id))).sources
-        assert sorted(source.grip.source for source in sources) == ["observer/1", "patterns/5"]
+        assert sorted(source.grip.source for source in sources) == ["observer/1", "patterns/6"]
         counted = await counts(service)
     assert (counted["duplicates"], counted["malformed_reject_streak"]) == (1, 0), "what was known is not promoted"
     assert "user_promoted_facts" not in counted

@@ -7,6 +7,7 @@ afterwards and changed nothing.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def unheld(text: str) -> list[str]:
     """Return what is learned of a turn of a person that nobody is asked about."""
     return [
         one.content
-        for one in distill([turn(text)], user_id="user_1").observations
+        for one in distill([replace(turn(text), project="proj_a")], user_id="user_1").observations
         if not risks_of(
             one.content,
             trust=one.trust,

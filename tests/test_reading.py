@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scrubjay import Memory, api
 from scrubjay.distill import distill
-from scrubjay.distill.observe import READER_SOURCE, SOURCE, Observation
+from scrubjay.distill.observe import SOURCE, Observation
 from scrubjay.distill.prose import Span
 from scrubjay.distill.reading import Judgement, Turn
 from scrubjay.models import reading
@@ -28,6 +28,8 @@ SENTENCES = Path(__file__).parent / "fixtures" / "judged_sentences.tsv"
 
 class Marks:
     """A reader that finds worth in the sentences that hold one of its words, and thinks nothing of the others."""
+
+    source = "reader/test"
 
     def __init__(self, judged: Mapping[str, Judgement]) -> None:
         self.judged = judged
@@ -66,7 +68,7 @@ def test_what_the_reader_finds_worth_keeping_is_kept_in_its_own_words() -> None:
     text = "fix the header pls. we only ever get utf-16 files from customs. looks odd now"
     [one] = learned(text, {"utf-16": GOOD})
     assert one.content == "We only ever get utf-16 files from customs."
-    assert (one.scope, one.source) == (Scope.PROJECT, READER_SOURCE)
+    assert (one.scope, one.source) == (Scope.PROJECT, Marks.source)
     assert text[one.span_start : one.span_end] == one.excerpt == "we only ever get utf-16 files from customs."
 
 
@@ -106,6 +108,73 @@ def test_what_leans_on_words_that_say_nothing_stands_by_itself() -> None:
     assert one.content == "They respawn after a rest."
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ah no sorry, that's the other project",
+        "sorry, wrong window",
+        "oops wrong repo!",
+        "Ignore that.",
+        "never mind",
+        "please forget what I said",
+        "no wait, scratch that - I'll do it myself",
+        "that was meant for another chat",
+        "disregard my last message please",
+        "Sorry. Wrong session.",
+        "i take that back",
+        "hm, that was for the other repo, sorry",
+    ],
+)
+def test_what_is_taken_back_in_the_next_turn_is_not_learned(said: str) -> None:
+    reader = Marks({"utf-16": GOOD})
+    told = event("we only ever get utf-16 files from customs", 1, Role.USER)
+    ok = event("Noted.", 2, Role.ASSISTANT)
+    kept = distill([told, ok, event("thanks, go on", 3, Role.USER)], reader=reader)
+    gone = distill([told, ok, event(said, 3, Role.USER)], reader=reader)
+    assert (len(kept.observations), kept.taken_back) == (1, {})
+    assert (gone.observations, list(gone.taken_back)) == ((), ["evt_1"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ignore this warning in the linter",
+        "the wrong project is selected in the list",
+        "forget the old layout, use the new one",
+        "in the other project we use pnpm",
+        "no wait for the second test",
+        "that's the wrong color",
+        "open it in the other tab",
+        "never mind the gap, fix the header",
+    ],
+)
+def test_what_corrects_another_thing_takes_nothing_back(said: str) -> None:
+    told = event("we only ever get utf-16 files from customs", 1, Role.USER)
+    assert distill([told, event(said, 2, Role.USER)], reader=Marks({})).taken_back == {}
+
+
+def test_what_is_taken_back_in_the_same_breath_is_not_learned() -> None:
+    assert learned("we only ever get utf-16 files. ah no sorry, that's the other project.", {"utf-16": GOOD}) == ()
+
+
+def test_what_was_learned_and_is_taken_back_later_ends(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", project="proj_a") as memory:
+
+        def say(*texts: str) -> None:
+            said = {"agent": "a", "session_id": "s", "type": "user_message", "project": "proj_a"}
+            memory.ingest([{**said, "text": text} for text in texts])
+            memory.settle(60)
+
+        say("From now on use pnpm here.", "We decided to use Postgres.")
+        ids = {entry.memory.content: entry.memory.id for entry in memory.list().entries}
+        say("oh no, wrong window, sorry")
+        held = {said: memory.get(one).memory.valid_to is None for said, one in ids.items()}
+        assert held == {"From now on use pnpm here.": True, "We decided to use Postgres.": False}
+        handed = memory.call("context", api.ContextRequest(project="proj_a")).handed
+        assert "pnpm" in handed
+        assert "Postgres" not in handed
+
+
 PIECES = st.sampled_from(
     ["ok ", "**so** ", "never ", "utf-16 ", "\n", "\n\n", "- ", "> ", "```\n", ". ", "? ", "! ", "1. ", "@a "]
 )
@@ -120,6 +189,8 @@ def test_every_excerpt_is_the_text_of_its_turns_at_its_span(text: str, before: s
     chance = st.floats(0, 1)
 
     class Drawn:
+        source = "reader/test"
+
         def read(self, turn: Turn, found: Sequence[Span]) -> list[Judgement]:
             assert turn.text == text
             drawn = data.draw(st.lists(st.tuples(chance, chance), min_size=len(found), max_size=len(found)))
@@ -165,15 +236,25 @@ def test_what_holds_everywhere_is_the_persons() -> None:
     assert (one.scope, one.resource_id) == (Scope.USER, "user_1")
 
 
-def test_talk_of_no_project_and_what_agents_say_are_left_to_patterns() -> None:
-    nothing = Marks({})
+def test_talk_of_no_project_is_left_to_patterns() -> None:
     said = event("I prefer tabs over spaces.", 1, Role.USER, project=None)
-    assert [one.source for one in distill([said], reader=nothing).observations] == [SOURCE]
+    assert [one.source for one in distill([said], reader=Marks({})).observations] == [SOURCE]
+
+
+def test_without_a_model_only_what_is_said_in_so_many_words_is_kept() -> None:
+    said = event("We use Postgres for billing. From now on use pnpm here. Fix the header.", 1, Role.USER)
     found = event("The root cause was a stale lock file in the cache folder.", 2, Role.ASSISTANT)
-    assert distill([found], reader=nothing).observations == distill([found]).observations
+    [one] = distill([said, found]).observations
+    assert (one.content, one.source) == ("From now on use pnpm here.", SOURCE)
+    assert one.confidence >= DEFAULT.distill.instruction_confidence
 
 
-def test_where_the_reader_cannot_be_loaded_patterns_read_and_a_warning_says_so(
+def test_of_what_agents_say_at_work_nothing_is_kept_without_a_writer() -> None:
+    found = event("The cause was a stale lock file in the cache folder.", 1, Role.ASSISTANT)
+    assert distill([found], reader=Marks({"lock": GOOD})).observations == ()
+
+
+def test_where_the_reader_cannot_be_loaded_explicit_words_are_kept_and_a_warning_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SCRUBJAY_READER", str(tmp_path / "gone.onnx"))
@@ -190,9 +271,7 @@ def test_where_the_reader_cannot_be_loaded_patterns_read_and_a_warning_says_so(
         [one] = memory.list().entries
         [source] = memory.why(one.memory.id).sources
         assert source.grip.source == SOURCE
-        assert any(
-            "sessions are read by patterns" in warning for warning in memory.call("status", api.Nothing()).warnings
-        )
+        assert any("said in so many words" in warning for warning in memory.call("status", api.Nothing()).warnings)
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +298,13 @@ def test_a_sentence_is_judged_the_same_whatever_was_read_before(shipped: reading
     first = shipped.read(turn, found)
     shipped.read(Turn(text="\ud800 odd " * 400), [Span(start=0, end=2_000)])
     assert shipped.read(turn, found) == first
+
+
+@pytest.mark.parametrize("said", ["\ufffd\ufffd.", "\u200b\u200b", "\U000f0000 \U000f0001", "", "\ud800"])
+def test_what_the_reader_has_no_words_for_has_a_chance_all_the_same(shipped: reading.OnnxReader, said: str) -> None:
+    [made] = shipped.read(Turn(text=said), [Span(start=0, end=len(said))])
+    assert 0 <= made.worth <= 1
+    assert 0 <= made.leans <= 1
 
 
 def test_a_reader_that_is_not_there_or_damaged_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

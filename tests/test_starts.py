@@ -270,7 +270,6 @@ async def test_done_orders_are_not_decisions_of_the_next_session(service: Applic
 
     assert "drafts on the device" in text
     assert not [order for order in ORDERS if order in text]
-    assert "more memories: memory_search" in text, "it says that more is known, and how to ask"
 
 
 @pytest.mark.anyio

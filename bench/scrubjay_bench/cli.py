@@ -25,7 +25,6 @@ from scrubjay_bench import (
     daemons,
     devmem_cli,
     event_loop,
-    fit_selector,
     footprint,
     gate,
     handed_cli,
@@ -141,7 +140,6 @@ def _parser() -> argparse.ArgumentParser:
     junk_cli.add(commands)
     surfacing_cli.add(commands)
     consolidation_cli.add(commands)
-    fit_selector.add(commands)
     reader_cli.add(commands)
     for command in (run, check):
         command.add_argument("--models", type=Path, help="the folder with the models (that of the settings)")

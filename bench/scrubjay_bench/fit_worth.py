@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrubjay.distill.observe import distill
+from scrubjay.distill.reading import Reader
 from scrubjay.handing.features import FEATURES, features
-from scrubjay.models import catalog
+from scrubjay.models import catalog, reading
 from scrubjay.models.onnx import OnnxEmbedder
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.records import Event, EventType, Role, Trust
@@ -84,7 +85,7 @@ def main(arguments: list[str]) -> None:
     form, meaning = fit(forms, FORM_RIDGE, everybody), fit(meanings, MEANING_RIDGE, everybody)
     # The curves are of what is learned, where the distiller has passed over most of what is not worth it, and of people
     # who were left out: of its own a fit says too much.
-    learned_of, learned, kept = _learned(turns)
+    learned_of, learned, kept = _learned(turns, reading.load())
     learned_forms = np.array([features(text) for text in learned])
     learned_meanings = np.array(embedder.embed(learned), np.float64)
     by_form, by_both = np.zeros(len(learned)), np.zeros(len(learned))
@@ -123,7 +124,7 @@ def _sentences(turns: list[dict[str, Any]]) -> tuple[NDArray[np.str_], list[str]
     return np.array(people), texts, codes
 
 
-def _learned(turns: list[dict[str, Any]]) -> tuple[NDArray[np.str_], list[str], Matrix]:
+def _learned(turns: list[dict[str, Any]], reader: Reader) -> tuple[NDArray[np.str_], list[str], Matrix]:
     people, texts, kept = [], [], []
     for turn in turns:
         event = Event(
@@ -139,7 +140,7 @@ def _learned(turns: list[dict[str, Any]]) -> tuple[NDArray[np.str_], list[str], 
             project="p",
             trust=Trust.USER,
         )
-        for one in distill([event]).observations:
+        for one in distill([event], reader=reader).observations:
             said = [s for s in turn["sentences"] if s["end"] > one.span_start and s["start"] < one.span_end]
             people.append(turn["person"])
             texts.append(one.content)

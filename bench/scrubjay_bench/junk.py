@@ -12,7 +12,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,26 +121,24 @@ TOLD = (
 """What a person says, and asks for in a later session: their agent is handed it, and says it again."""
 
 
+NOTES = "@observe project"
+
+
 def planted() -> list[Turn]:
-    """Return a few turns in which an agent says back what it was handed, each as a line of its own."""
+    """Return a few turns in which an agent notes down what it was handed: of its other words nothing is learned."""
     first = [Turn("shop", f"told-{at}", "user", said) for at, (said, _) in enumerate(TOLD)]
     later = [
         Turn("shop", f"asked-{at}", role, text)
         for at, (_, asked) in enumerate(TOLD)
-        for role, text in (("assistant", "I look at it first."), ("user", asked), ("assistant", "So I go by that."))
+        for role, text in (("assistant", "I look at it first."), ("user", asked), ("assistant", NOTES))
     ]
     return [*first, *later]
 
 
-def without_selection(policy: MemoryPolicy, *, subtracts: bool) -> MemoryPolicy:
-    """Return a policy that keeps every statement of an agent, also one that only tells back what it was handed.
-
-    As they come, the selector refuses nearly all that agents say, so that a month would show no echo without any
-    subtraction. With `subtracts` false nothing is taken for an echo.
-    """
+def comparing(policy: MemoryPolicy, *, subtracts: bool) -> MemoryPolicy:
+    """Return the policy; with `subtracts` false one by which nothing is taken for an echo."""
     share = policy.distill.echo_share if subtracts else 2.0  # no share of a whole is 2
-    chances: dict[str, Any] = {one.name: 0.0 for one in fields(policy.distill) if one.name.startswith("min_chance")}
-    return replace(policy, distill=replace(policy.distill, **chances, echo_share=share))
+    return replace(policy, distill=replace(policy.distill, echo_share=share))
 
 
 async def echoes_of(service: Application, clock: Clock) -> int:
@@ -172,7 +170,7 @@ NEAR_SHARE = 0.01  # near duplicates of all memories, at most: what the users of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """How many planted echoes were learned: with the subtraction, and without it. See `without_selection`."""
+    """How many planted echoes were learned: with the subtraction, and without it. See `comparing`."""
 
     with_subtraction: int
     without: int
@@ -258,7 +256,9 @@ def _payloads(turn: Turn, number: int, block: str) -> Iterator[dict[str, Any]]:
         return
     lines = [line.partition(") ")[2] for line in block.splitlines() if line.startswith("- [")]
     again = ""
-    if lines:
+    if lines and turn.text == NOTES:
+        again = "".join(f"{NOTES}\n{line}\n\n" for line in lines)
+    elif lines:
         line = lines[number % len(lines)]
         again = f"As I recall: {line} " if number % 2 else f"{line}\n\n"
     yield {"hook_event_name": "Stop", "prompt_id": f"p{number}", "last_assistant_message": again + turn.text}

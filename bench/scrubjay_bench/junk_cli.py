@@ -101,7 +101,7 @@ async def _control(folder: Path) -> Control:
             folder / f"control-{int(subtracts)}.db",
             models_dir=folder,
             model=options.NO_MODEL,
-            policy=junk.without_selection(DEFAULT, subtracts=subtracts),
+            policy=junk.comparing(DEFAULT, subtracts=subtracts),
             now=clock,
         )
         try:

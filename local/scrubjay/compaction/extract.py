@@ -16,6 +16,7 @@ import msgspec
 from scrubjay.dates import MONTHS
 from scrubjay.distill import distill
 from scrubjay.distill.prose import sentences
+from scrubjay.distill.reading import Reader
 from scrubjay.distill.worth import specifics
 from scrubjay.policy import CompactionPolicy, DistillPolicy
 from scrubjay_shared.clock import Millis
@@ -96,7 +97,9 @@ def part_of(source: str) -> Part:
     return next((part for part in Part if part.value == name), Part.LAST)
 
 
-def candidates(events: Sequence[Event], policy: CompactionPolicy, distilling: DistillPolicy) -> list[Line]:
+def candidates(
+    events: Sequence[Event], policy: CompactionPolicy, distilling: DistillPolicy, reader: Reader
+) -> list[Line]:
     """Return what may be quoted of some events of one session, in their order."""
     found: list[Line] = []
     for event in events:
@@ -105,7 +108,7 @@ def candidates(events: Sequence[Event], policy: CompactionPolicy, distilling: Di
             detail, marks = specifics(words)
             found.append(_line(Part.ASKED, event, *span, weight=detail + marks))
     by_id = {event.id: event for event in events}
-    for observation in distill(events, policy=distilling).observations:
+    for observation in distill(events, policy=distilling, reader=reader).observations:
         if observation.event_id_start != observation.event_id_end:
             continue
         weight = observation.salience * observation.confidence

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker
 from scrubjay.distill.prose import Span, sentences
-from scrubjay.distill.reading import Reader, Turn, chosen
-from scrubjay.distill.selection import choices
+from scrubjay.distill.reading import EXPLICIT_WORDS, Reader, Turn, chosen
 from scrubjay.distill.thought import SpeechContext, Thought, read
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import Event
@@ -19,7 +18,7 @@ from scrubjay_shared.records import Event
 class Verdict:
     """What becomes of the sentence at `[start:end]` of a text: the thoughts that are kept (none: refused), and why.
 
-    `chance` is what the selector gives it, in [0, 1]; None where it was not asked, because the text is of no project.
+    `chance` is what the reader gives it, in [0, 1]; None where it was not asked, because the text is of no project.
     """
 
     start: int
@@ -30,38 +29,32 @@ class Verdict:
 
 
 def explained(
-    event: Event, user_name: str | None, policy: DistillPolicy, reader: Reader | None = None
+    event: Event, user_name: str | None, policy: DistillPolicy, reader: Reader = EXPLICIT_WORDS
 ) -> list[Verdict]:
     """Return the verdict on each sentence of what the person says by itself, and on what is not theirs, in order.
 
-    In a project the reader decides, where there is none the selector beside the patterns. Of a long text the first
-    `policy.max_read`, by patterns `policy.max_sentences`, are read.
+    In a project the reader decides, where there is none the patterns. Of a long text the first `policy.max_read`, by
+    patterns `policy.max_sentences`, are read.
     """
     text = event.text
     context = SpeechContext(speaker=Speaker(name=user_name or "the user"), anchor=event.ts, utc_offset=event.utc_offset)
-    parsed = read(text, context, policy)
     own = own_words(text)
     if event.project is not None:
-        if reader is not None:
-            made = chosen(Turn(text=text), context, policy, reader)
-        else:
-            made = choices(text, parsed.thoughts, context, policy)
         found = [
             Verdict(
                 start=one.sentence.start, end=one.sentence.end, thoughts=one.thoughts, why=one.why, chance=one.chance
             )
-            for one in made
+            for one in chosen(Turn(text=text), context, policy, reader)
         ]
     else:
-        found = list(_by_patterns(text, parsed.thoughts, own, context, policy))
+        found = list(_by_patterns(text, own, context, policy))
     found += _pasted(text, own)
     return sorted(found, key=lambda verdict: verdict.start)
 
 
-def _by_patterns(
-    text: str, thoughts: tuple[Thought, ...], own: tuple[Span, ...], context: SpeechContext, policy: DistillPolicy
-) -> Iterator[Verdict]:
-    """Yield the verdicts where patterns alone decide."""
+def _by_patterns(text: str, own: tuple[Span, ...], context: SpeechContext, policy: DistillPolicy) -> Iterator[Verdict]:
+    """Yield the verdicts where patterns decide."""
+    thoughts = read(text, context, policy).thoughts
     weak = read(text, context, replace(policy, min_confidence=0.0)).thoughts
     for n, one in enumerate(sentences(text, own)):
         if n == policy.max_sentences:

@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass
 
 from scrubjay.distill.chatter import is_chatter
-from scrubjay.distill.lexicon import ADVERB_RUN, ADVERBS, OUTCOME, PAST_FORMS, any_of, words
+from scrubjay.distill.lexicon import ADVERB_RUN, ADVERBS, PAST_FORMS, any_of, words
 from scrubjay.distill.person import KIN
 from scrubjay.distill.reference import opens_pointing
-from scrubjay.distill.standing import standing
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 from scrubjay_shared.text import STOP_WORDS
@@ -23,14 +22,12 @@ from scrubjay_shared.text import STOP_WORDS
 class Classification:
     """What a sentence is, and the confidence of its pattern in [0, 1], before its words are weighed.
 
-    `asked` marks an instruction, whose subject is the listener; `standing` what is laid down in a few words, all of
-    which count.
+    `asked` marks an instruction, whose subject is the listener.
     """
 
     type: MemoryType
     confidence: float
     asked: bool = False
-    standing: bool = False
 
 
 _US = rf"(?:i|we|they|she|he|the team|my \w+|our \w+)(?:'ve|'re|'d)? {ADVERB_RUN}"
@@ -101,94 +98,6 @@ GOAL = any_of(
     r"\bwe're (?:building|creating|making|developing|launching)\b",
     r"\bi(?:'m| am) (?:thinking of|thinking about|considering|going to|gonna|dreaming of|looking to|"
     r"looking into|looking for|searching for|applying)\b",
-)
-
-# What people say at work with an agent. Between people who chat, the same words are small talk.
-
-_LEAD = r"^(?:also |and |so |but |ok |okay |hey )*(?:please |pls )?"
-_LATER = r"(?! (?:it|that|this|them|anything(?! new)|everything|yet|now|just|so|too|again|be|me)\b)"
-"""After an order: one that is over as soon as it is obeyed, or that says nothing by itself."""
-
-_ONCE = r"(?!.*\b(?:yet|for now|right now|this time|just now|at the moment|until i|before i|first)\b)"
-
-WORK_INSTRUCTION = any_of(
-    rf"{_LEAD}(?:don't|do not) (?!(?:like|love|want|need|have|know|think|care|mind|see|understand|get|remember|"
-    rf"believe|forget|worry|bother|panic)\b)"
-    rf"(?:ever )?[a-z-]{{3,}}{_LATER}{_ONCE},? \S+",
-    rf"{_LEAD}(?:stop|avoid|no more) \w+ing \w+",
-    rf"{_LEAD}use [\w./@+-]+,? (?:and )?(?:not|over|never) [\w./@+-]+",
-    rf"{_LEAD}use [\w./@+-]+ for (?:all |every |any |the |our )?(?:\w+ )?\w{{3,}}s$",
-    rf"{_LEAD}(?:only|exclusively) (?:use|write|commit|push|deploy|merge|run|target|support|log|import)\b",
-    rf"^no (?:(?!{OUTCOME}\b)\w+ )?(?!{OUTCOME}\b)\w+ (?:in|on|for|outside|without|before|after) "
-    r"(?:the|our|any|my|this|\w+s\b)",
-    r"^(?:i|we) (?:only |always |really )?want (?:all|every|each|no|any) \w+ ?",
-)
-
-WORK_DECISION = any_of(
-    r"^(?:we|i)(?:'re| are|'ll| will)? (?:now |only |always |just |still )?(?:us(?:e|ing)|run(?:ning)?|"
-    r"deploy(?:ing)?|build(?:ing)?|"
-    r"write|writing|go(?:ing)? with|stay(?:ing)? (?:with|on)|target(?:ing)?|support(?:ing)?|"
-    r"ship(?:ping)?) [^.]{1,60}?,? "
-    r"(?:not|instead of|rather than|never|over|and not) \S+",
-    r"^we(?:'ve| have|'re| are)? (?:now |just |also )?(?:moved|moving|switched|switching|migrated|migrating|"
-    r"went|going|changed|"
-    r"replaced|replacing|swapped|dropped|dropping)\b [^.]{0,60}\b(?:to|with|for|by|in favou?r of) \S+",
-    r"^we(?:'re| are|'ve| have)? (?:now |also )?(?:no longer [a-z]{2,} |stopped (?:using|supporting|running|shipping) |"
-    r"(?:don't|do not) [^.,]{4,60} any ?more\b)",
-    r"^we (?:always |now |only |currently )?(?:use|deploy|store|host|build|test|format|lint|bundle|package|track|log) "
-    r"(?!(?:it|this|that|them|these|those)\b)(?:[\w./@+-]+ ){0,3}(?:for|in|on|with|to|via|at|as|by) "
-    r"(?:the |our |all |every )?(?!(?:it|this|that|them|now|a|an|some)\b)[\w./@+-]+(?: [\w./@+-]+){0,4}$",
-    r"^[\w.+-]+(?: [\w.+-]+){0,2} ?(?:\u2192|->|=>) ?[\w.+-]+(?: [\w.+-]+){0,5}$",
-    r"^let's (?:not|never|always|only) \w{3,}(?! (?:it|that|this)\b) \S+",
-    r"\bwe(?:'ll)? go with\b|^go(?:ing)? with \w+",
-    r"^(?:[\w.+-]+ ){1,3}(?:is|are) out(?:,|$)",
-    r"^(?:let's|we should|we) call (?:it|the \w+) \w+",
-)
-
-WORK_INSIGHT = any_of(
-    r"\bthe (?:(?:actual|real|right|only|underlying|first|second|final|main) )?(?:fix|cause|solution|workaround|"
-    r"reason|culprit|mistake|"
-    r"bug|regression|answer|remedy|difference|leak|gotcha|upshot)(?: (?:here|for \w+(?: \w+){0,3}))? (?:is|"
-    r"was)\b(?! (?:not )?(?:fixed|"
-    r"gone|there|done|merged|ready|easy|simple|still|in place|good|fine|correct|wrong|ok)\b)",
-    r"\b(?:went|goes|dropped|fell|rose|improved|grew|shrank|came|is|was) (?:down |up )?from [\d.,]+ ?\S* to [\d.,]+",
-    r"\b(?:is|was|were|are|failed|fails|crashed|crashes|broke|breaks|happened|happens) because (?:of )?(?:the|a|an|"
-    r"our|it|we|[\w.]+)\b",
-)
-
-WORK_FACT = any_of(
-    r"^(?:the |our )?(?:\w+ ){0,3}(?:deadline|due date|target date|release date|release|launch|go-live|code freeze|"
-    r"freeze|cut-?off|demo|"
-    r"migration|audit|cut-?over)(?: (?:for|of) (?:the |our )?[\w-]+(?: [\w-]+)?)? (?:is|was|moved|moves|slipped|"
-    r"happens|starts|ends)\b",
-    r"^(?:the |our |all )?[\w./-]+(?: [\w./-]+){0,4} (?:is|are) (?:due|frozen|scheduled|planned|set|capped|limited|"
-    r"pinned|locked|blocked|"
-    r"reserved|deprecated|disabled|enabled|required|forbidden|allowed|owned|maintained|reviewed|generated|vendored|"
-    r"encrypted|signed|"
-    r"replicated|sharded|cached|rotated|retained)\b",
-    r"\bon[- ]call\b(?: rota| schedule| order)?(?: is| goes|:| this| next| from| on| for| until| every|\W)",
-    r"^(?:all|every|each|both) (?:\w+ ){1,4}?(?:are|is|must|has|have|live|lives|go|goes|use|uses|run|runs|return|"
-    r"returns|need|needs)\b",
-    r"^(?:the |our )?(?:\w+ )?(?:ports?|urls?|staging|prod(?:uction)?|region|branch(?:es)?|database|db|stack|"
-    r"backend|frontend|rota|hosts?|"
-    r"endpoints?|environments?|budget|quota|retention|licen[cs]e|owner|reviewers?|team|schedule|cadence|naming|"
-    r"layout|timeouts?)s?: \S+ ?\S*",
-    r"^(?:the |our |all )?(?:\w+ )?(?:tests?|builds?|migrations?|deploys?|releases?|backups?|jobs?|linters?|"
-    r"docs) (?:run|runs|go|goes|work|"
-    r"works|happen|happens|are run|is run|are started)(?: \w+)? (?:with|via|through|on|at|by|in|every|each|from|"
-    r"under)\b",
-    r"^to (?:run|build|test|deploy|release|start|install|lint|format|migrate|reset|debug|regenerate|publish|"
-    r"seed)\b[^:,]{0,60}[:,] \S+",
-    r"^run (?:the |our |all )?[^`]{3,40} (?:with|via|using) \S+",
-    r"^(?:\w+ )?(?:[a-z]+ )?(?:went|goes) to \d",
-)
-
-WORK_ROLE = re.compile(
-    r"^(?P<name>[A-Z][\w'-]+(?: [A-Z][\w'-]+| and [A-Z]\w+)?) (?:also |always |now |still )?(?:reviews?|owns?|"
-    r"approves?|maintains?|leads?|"
-    r"handles?|manages?|signs? off|decides?|deploys?|wrote|looks? after|takes? care of|is (?:responsible|in charge|"
-    r"on (?:call|leave|holiday|"
-    r"vacation))|releases?|merges?|pays?)\b"
 )
 
 _WHEN = (
@@ -276,9 +185,6 @@ BARE_SUBJECT = re.compile(
 
 THING_OF_MINE = re.compile(r"(?:the|my|our|an?|one|two|three) ")
 
-WANTS = re.compile(r"(?:i|we) ")
-"""An order that tells of who gives it: "I want all commits signed"."""
-
 VERBAL = frozenset((MemoryType.INSIGHT, MemoryType.GOAL))
 """Families whose patterns hold a verb; a sentence of the others must have one besides."""
 
@@ -293,20 +199,13 @@ def classify(text: str, policy: DistillPolicy, *, role_agent: bool, named_talk: 
     two named people talk, where "let's" and "we should" are invitations, and nobody instructs anybody.
     """
     low = text.lower()
-    laid_down = None if named_talk or role_agent else standing(low, text)
-    if laid_down is not None:
-        kind, asked = laid_down
-        sure = policy.instruction_confidence if asked else policy.family_confidence
-        return Classification(kind, sure, asked=asked, standing=True)
     if is_chatter(low):
         return None
-    if not (named_talk or role_agent) and (INSTRUCTION.search(low) or WORK_INSTRUCTION.search(low)):
-        return Classification(MemoryType.PREFERENCE, policy.instruction_confidence, asked=not WANTS.match(low))
+    if not (named_talk or role_agent) and INSTRUCTION.search(low):
+        return Classification(MemoryType.PREFERENCE, policy.instruction_confidence, asked=True)
     if opens_pointing(low) or (role_agent and not _of_the_project(low)):
         return None
     committed = _committed(low, policy, named_talk=named_talk)
-    if committed is None and not named_talk:
-        committed = at_work(low, text, policy)
     return committed or _statement(low, text, policy, role_agent=role_agent, named_talk=named_talk)
 
 
@@ -315,19 +214,7 @@ def _of_the_project(low: str) -> bool:
     if AGENT_SELF.match(low):
         return False
     told = OF_THE_PROJECT.match(low) and PROJECT_FACT.match(low)
-    return bool(told or INSIGHT.search(low) or DECISION.search(low) or WORK_INSIGHT.search(low))
-
-
-def at_work(low: str, text: str, policy: DistillPolicy) -> Classification | None:
-    """Read what people and agents say of their work: findings, replacements, rotas, dates, who looks after what."""
-    if WORK_INSIGHT.search(low):
-        return Classification(MemoryType.INSIGHT, policy.family_confidence)
-    if WORK_DECISION.search(low):
-        return Classification(MemoryType.DECISION, policy.family_confidence)
-    named = WORK_ROLE.match(text)
-    if (named is not None and _is_name(named["name"])) or WORK_FACT.search(low):
-        return Classification(MemoryType.FACT, policy.fact_confidence)
-    return None
+    return bool(told or INSIGHT.search(low) or DECISION.search(low))
 
 
 def _committed(low: str, policy: DistillPolicy, *, named_talk: bool) -> Classification | None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from scrubjay.distill.features import CUES
-from scrubjay.distill.lexicon import any_of
+from scrubjay.distill.lexicon import CUES, any_of
 from scrubjay_shared.records import MemoryType
 
 _EXPLAINS = re.compile(

@@ -161,3 +161,24 @@ OUTCOME = (
 
 KEEPS_UP = r"(?:need|use|require|support|ship|deploy|review|own|accept|have to|maintain|sell|offer|handle|approve)"
 """What ceases by a decision; what no longer works or shows has failed."""
+
+CUES = {
+    "demands": r"\b(?:must|has to|have to|needs? to|should(?:n't)?|shall|supposed to|ought|required?)\b",
+    "fails": r"\b(?:bug|issue|problem|errors?|exception|fail\w*|broken|broke|wrong|crash\w*|panic|leak|race|warning)\b",
+    "i_report": r"\bi (?:get|got|see|am getting|still|cannot|can'?t|do not see|don'?t see|dont see|ran|tried|forgot|"
+    r"noticed|saw)\b",
+    "i_want": r"\bi(?:'d| would| do| really| also| still)? (?:want|like|love|prefer|need|hate|don'?t want|dont want|"
+    r"don'?t like|dont like|would like|rather)\b",
+    "imperative": r"^(?:add|remove|make|use|keep|change|show|put|create|move|fix|do|don't|dont|set|rename|display|"
+    r"allow|ensure|avoid|write|update|implement|include|run|commit)\b",
+    "instead": r"\binstead\b|\brather than\b|\bno longer\b|\breplac\w*\b|\bin favou?r\b|\bnot .{1,40} but\b",
+    "not_working": r"\b(?:doesn'?t work|not? (?:\w+ )?work\w*|not (?:show\w*|updat\w*|visible|displayed|"
+    r"reflect\w*|chang\w*)|nothing (?:happens|changes))\b",
+    "now_not": r"\b(?:still|now|but|again|anymore)\b.*\b(?:not|no|don'?t|doesn'?t|isn'?t|cannot|can'?t|won'?t|"
+    r"nothing)\b",
+    "plans": r"\b(?:plan|goal|next step|todo|later|future|eventually|phase)\b",
+    "please": r"\b(?:please|pls|would you|can you|could you)\b",
+    "root": r"\b(?:root cause|the (?:issue|problem|bug|reason|cause|culprit|fix|key|trick|catch) (?:is|was|lies))\b",
+    "we": r"\b(?:we(?:'ll| will| should| need| want| can| don'?t| do not| use| have| are)?|let'?s|lets)\b",
+}
+"""Groups of words by which people complain, want and order at work. Matched in lower case."""

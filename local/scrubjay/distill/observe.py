@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from scrubjay.dates import find_dates
 from scrubjay.distill.agreement import Agreement, agreed
 from scrubjay.distill.directives import DIRECTIVE, Directive, parse_directives
 from scrubjay.distill.families import classify
 from scrubjay.distill.numbered_answers import numbered_answers
+from scrubjay.distill.pasted import own_words
 from scrubjay.distill.person import Speaker
-from scrubjay.distill.reading import Reader, Turn, chosen
+from scrubjay.distill.prose import sentences
+from scrubjay.distill.reading import EXPLICIT_WORDS, Reader, Turn, chosen, takes_back
 from scrubjay.distill.salience import initial_salience
-from scrubjay.distill.selection import selected
-from scrubjay.distill.selector import Selector, probabilities
 from scrubjay.distill.thought import SpeechContext, Thought, ends, read
 from scrubjay.distill.wording import dated, sentence_case, validity
 from scrubjay.policy import DEFAULT, DistillPolicy
@@ -23,11 +24,8 @@ from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, EventType, MemoryType, Role, Scope, Trust, content_hash, least
 
-SOURCE = "patterns/5"
-"""The extractor's name and version, for `Grip.source`. Raised when the patterns change what they say."""
-
-READER_SOURCE = "reader/1"
-"""The same of what a reader chose. Raised with its weights."""
+SOURCE = EXPLICIT_WORDS.source
+"""The patterns' name and version, for `Grip.source`. Raised when they change what they say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +89,13 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distilled:
-    """The observations of one run, in the order of their events, and what was counted on the way."""
+    """The observations of one run, in the order of their events, and what was counted on the way.
+
+    `taken_back` are the events of which the person takes back all that they said, with when they did.
+    """
 
     observations: tuple[Observation, ...] = ()
+    taken_back: Mapping[str, Millis] = field(default_factory=dict)
     counters: Counters = Counters()
 
 
@@ -140,21 +142,25 @@ def distill(
     user_name: str | None = None,
     assistant_name: str | None = None,
     user_id: str | None = None,
-    selector: Selector = probabilities,
-    reader: Reader | None = None,
+    reader: Reader = EXPLICIT_WORDS,
 ) -> Distilled:
     """Return the observations of the events whose id is in `new` (None: all). `events` are one session's, in order.
 
     The other events are context only. A speaker named in an event's metadata wins over `user_name` and
     `assistant_name`, which name the two roles; `user_id` is the resource of user-scoped observations. An event that
-    holds an `@observe` line is an observer's output and is read by its directives alone. What a person
-    says at work is the `reader`'s; all else is read by patterns, and `selector` says of turns of work how likely each
-    sentence would be kept.
+    holds an `@observe` line is an observer's output and is read by its directives alone. What a person says at work is
+    the `reader`'s, of agents only what is agreed to is kept there; talk is read by patterns.
     """
     cast = _Cast(events, user_name, assistant_name)
     counted: Counter[str] = Counter()
     kept: dict[tuple[str, Scope, str | None], Observation] = {}
+    asked: Event | None = None
+    taken_back: dict[str, Millis] = {}
     for before, event in zip((None, *events), events, strict=False):
+        if event.role is Role.USER and was_said(event):
+            if asked is not None and (new is None or event.id in new) and _takes_back(event.text):
+                taken_back[asked.id] = event.ts
+            asked = event
         if not was_said(event) or (new is not None and event.id not in new):
             continue
         counted["events"] += 1
@@ -162,20 +168,27 @@ def distill(
         if DIRECTIVE.search(event.text):
             made = _promoted(event, user_id, policy, counted)
         else:
-            if reader is not None and event.role is Role.USER and _is_at_work(event, context):
+            if not _is_at_work(event, context):
+                made = _observed(event, context, user_id, policy, counted)
+            elif event.role is Role.USER:
                 agents = before is not None and before.role is Role.ASSISTANT and was_said(before)
-                made = _chosen(
-                    event, before if agents else None, context, user_id, policy, counted=counted, reader=reader
-                )
+                said = before if agents else None
+                made = _chosen(event, said, context, user_id, policy, counted=counted, reader=reader)
             else:
-                made = _observed(event, context, user_id, policy, counted, selector=selector)
+                made = []  # of what agents say at work a Writer alone tells what is worth keeping
             agreed_to = _agreed(before, event, context, user_id, policy)
             made = [one for one in made if not any(_tells(other, one, event) for other in agreed_to)] + agreed_to
         for one in made:
             key = (content_hash(one.content), one.scope, one.resource_id)
             counted["duplicates"] += key in kept
             kept.setdefault(key, one)
-    return Distilled(observations=tuple(kept.values()), counters=Counters(**counted))
+    made = [one for one in kept.values() if one.event_id_end not in taken_back]
+    return Distilled(observations=tuple(made), taken_back=taken_back, counters=Counters(**counted))
+
+
+def _takes_back(text: str) -> bool:
+    """Say whether a person's turn opens with taking back the one before: "ah no. sorry, wrong window"."""
+    return any(takes_back(text[one.start : one.end]) for one in islice(sentences(text, own_words(text)), 2))
 
 
 class _Cast:
@@ -220,23 +233,14 @@ def _is_at_work(event: Event, context: SpeechContext) -> bool:
 
 
 def _observed(
-    event: Event,
-    context: SpeechContext,
-    user_id: str | None,
-    policy: DistillPolicy,
-    counted: Counter[str],
-    *,
-    selector: Selector,
+    event: Event, context: SpeechContext, user_id: str | None, policy: DistillPolicy, counted: Counter[str]
 ) -> list[Observation]:
     """Read what somebody said by the patterns."""
     parsed = read(event.text, context, policy)
     counted["sentences"] += parsed.sentences
     counted["texts_cut_off"] += parsed.cut_off
     counted["below_confidence"] += parsed.below_confidence
-    thoughts = parsed.thoughts
-    if _is_at_work(event, context):
-        thoughts = tuple(selected(event.text, thoughts, context, policy, selector))
-    return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in thoughts]
+    return [observation(event, thought, _scope(event, thought), user_id, policy) for thought in parsed.thoughts]
 
 
 def _chosen(
@@ -257,7 +261,7 @@ def _chosen(
         for thought in choice.thoughts:
             placed = replace(thought, start=max(0, thought.start))
             one = observation(event, placed, _scope(event, thought), user_id, policy)
-            one = replace(one, source=READER_SOURCE)
+            one = replace(one, source=reader.source)
             if before is not None and thought.start < 0:
                 start, end = len(said) + 1 + thought.start, len(said) + 1 + thought.end
                 excerpt = f"{said}\n{event.text}"[start:end]

@@ -1,24 +1,11 @@
-"""What a person says that is over soon: a failure they report, a step for now, a thought aloud, a lead-in to a list.
-
-Such sentences look like knowledge to the selector, which sees how and where something is said. Some are never kept;
-others may be knowledge, and are kept where the selector is surer than it is asked to be elsewhere.
-"""
+"""What a person answers that is over soon: a failure they report, a step for now, a thought aloud."""
 
 from __future__ import annotations
 
-import re
-
-from scrubjay.distill.features import CUES
-from scrubjay.distill.lexicon import KEEPS_UP, OUTCOME, any_of
+from scrubjay.distill.lexicon import CUES, KEEPS_UP, OUTCOME, any_of
 
 _LEAD = r"^(?:\W|\b(?:and|so|but|also|just|yes|no|ok|okay|alright|great|good|nice|well|hmm?|ah|then)\b)*"
 """What a sentence may open with before it says anything."""
-
-_ASKED = (
-    _LEAD + r"(?:(?:please|pls|kindly|now|next|first|finally|again|let'?s|lets|(?:can|could|would) you|"
-    r"i (?:want|need) you to|go ahead and|you (?:should|need to))[ ,]+)*"
-)
-"""What an order may open with before its verb."""
 
 _COMPLAINS = any_of(*(CUES[name] for name in ("fails", "not_working", "i_report")))
 _MISSES = any_of(CUES["now_not"])
@@ -101,60 +88,11 @@ _FOR_NOW = any_of(
     r"connect|not\b|only\b)\w+(?!.*\b(?:always|never|ever|every)\b)",
     r":\W*$",
 )
-_DOUBTFUL = any_of(
-    r"^(?:but|and|so|because|which|then|or)\b",
-    _LEAD + r"(?:that|that's|this|these|those|it|it's|its|they|they're|he|she)\b",
-    _LEAD + r"we (?:just|had|could|were|have this|have that)\b",
-    r"^[^(]*\)",
-    r"\byou (?:just |did |also |already )?(?:were|did|have|forgot|are|broke|added|removed|made|changed|proposed)\b",
-    r"\b(?:above|below|previous|last step|recent(?:ly)?|again)\b",
-    r"\b(?:explor\w+|thinking (?:about|of)|curious|investigat\w+|look into|makes? (?:\w+ )?sense|currently)\b",
-    r"\b\d[.)]\W*$",
-    _LEAD + r"(?:now|first|next)\b",
-    r"\bjust (?:do|try|run|fix|show|give)\b|\bdo the same\b",
-    _ASKED + r"(?:review|verify|examine|inspect|scan|identify|summari[sz]e|locate|debug|audit|check|look|find|compare|"
-    r"report|figure|suggest|propose|think|confirm|continue|proceed|go (?:on|ahead|through|over)|begin|tackle|"
-    r"work on|move on|finish|complete|start (?:with|by|from|working))\b",
-    _LEAD + r"(?:how|what|why|where|who|does|do (?:you|we|i)|did|is there|are there|once)\b|(?:^|\s)@[\w./]",
-    r"\battach(?:ed|ing)\b|\b(?:this|the|a|my) screenshots?\b",
-    r"^(?:e\.?g|i\.?e)\b|!\W*$",
-    _LEAD
-    + r"(?:it |that |this |all )?(?:looks?|sounds?) (?:\w+ )?(?:good|great|perfect|fine|ok|okay|right|better|amazing|"
-    r"awesome|nice|cool)\b|\bimplement (?:it|this|that|all|them|these)\b|\bwhat you (?:planned|proposed|suggested)\b|"
-    r"\byour (?:suggestions?|plan|proposal|recommendations?)\b",
-    _LEAD + r"(?:i am|i'?m) (?:trying|hoping|going|happy|interested)\b",
-    r"\?(?!.*\bcan (?:we|you)\b)",
-    r"\b(?:for|with|of|about|like|to|on|in|at) (?:that|this|those|these|it)\W*$|^should (?:be|have)\b",
-)
-_VERDICT = re.compile(r"(?:\(?\d{1,3}\)?[.:]? ?)?[✓✔✗✘⚠✅❌❗🔴🟠🟡🟢]")
-"""How an item begins in a list of findings that a review wrote, and somebody pasted: with a mark of how bad it is."""
-
-_ASSERTS = any_of(
-    *(CUES[name] for name in ("is", "demands", "imperative", "we", "i_want", "please", "not", "instead", "durable")),
-    r"\b(?:i|i'm|i've|you|do|does|did|can|will|would|could|use|make|add|remove|change|show|keep|rename|put|get|only|"
-    r"comes?|goes|means?|leads?|gets?|works?|takes?|gives?|stays?|happens?|knows?|becomes?|exists?|begins?|starts?)\b",
-)
-"""A verb of English by which something is said or asked; what has none is a list, a line of a log, or a fragment."""
 
 
 def is_passing(low: str) -> bool:
-    """Say whether a sentence of a person, in lower case, is over soon, or a finding of a review and not theirs."""
-    return bool(_VERDICT.match(low) or _FOR_NOW.search(low)) or (
+    """Say whether a sentence of a person, in lower case, is over soon."""
+    return bool(_FOR_NOW.search(low)) or (
         bool(_COMPLAINS.search(low) or _STATE.search(low) or (_MISSES.search(low) and not _DECIDES.search(low)))
         and not _ASKS_FOR.search(low)
     )
-
-
-def is_doubtful(low: str, least_words: int) -> bool:
-    """Say whether a sentence of a person, in lower case, leans on what was said before, or is of the moment by half.
-
-    So is one of fewer than `least_words` words, and one without a verb that we know.
-    """
-    return (
-        bool(_DOUBTFUL.search(low) and not _DECIDES.search(low)) or not has_verb(low) or len(low.split()) < least_words
-    )
-
-
-def has_verb(low: str) -> bool:
-    """Say whether a sentence in lower case has a verb that we know."""
-    return _ASSERTS.search(low) is not None

@@ -3,7 +3,7 @@
 The reader says how likely a sentence would still matter weeks later, what kind of memory it would be, and whether it
 says anything without the words before it. Here its chances become decisions. The words stay as they were said, since
 people write notes to agents in no grammar that a rule would not spoil; a sentence that leans on the one before is told
-with it, and an answer with what it answers.
+with it, and an answer with what it answers. Where there is no model, what a person says in so many words is kept alone.
 """
 
 from __future__ import annotations
@@ -20,17 +20,38 @@ from scrubjay.distill.kinds import kind_of
 from scrubjay.distill.language import is_english
 from scrubjay.distill.pasted import own_words
 from scrubjay.distill.prose import Span, sentences
-from scrubjay.distill.selection import Choice
+from scrubjay.distill.scope import OF_ONESELF, is_personal
 from scrubjay.distill.thought import SpeechContext, Thought, was_redacted
 from scrubjay.distill.wording import as_said, dated, sentence_case, validity
 from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
 _EXPLICIT = re.compile(
-    r"(?i)\b(?:remember|keep in mind|from now on|going forward|in (?:the )?future|as a rule|i prefer|"
-    r"we(?:'ve| have)? (?:decided|agreed))\b|^\W*(?:(?:please|also|and|so) )*(?:always|never)\b"
+    r"(?i)\b(?:remember|keep in mind|from (?:now|here) on|going forward|in (?:the )?future|as a rule|i prefer|"
+    r"we (?:always|never)|we(?:'ve| have)? (?:decided|agreed))\b|\b(?:rule(?: of thumb)?|convention|decision)(?: is)?:|"
+    r"(?:^|[:;,.\u2013\u2014-] )\W*(?:(?:please|also|and|so) )*(?:always|never)\b"
 )
 """How people say in so many words that something is to be remembered: whoever does is not left to a model's doubt."""
+
+_PLACE = r"(?:project|repo(?:sitory)?|window|chat|session|tab|terminal|thread|conversation|agent)"
+_TAKES_BACK = re.compile(
+    r"(?i)\W*(?:(?:ah|oh|oops|ups|no|nah|wait|hm+|sorry|my bad|actually|ok|hey|but)\b\W*)*(?:"
+    rf"(?:(?:that|this|it)(?:'?s| is| was) |i(?:'?m| am| was) )?(?:meant |for |in |about )*(?:the |a )?wrong {_PLACE}|"
+    rf"(?:that|this|it)(?:'?s| is| was) (?:meant |for |in |about )*(?:the|an|my) ?other {_PLACE}|"
+    r"(?:please |just )?(?:ignore|disregard|forget|scratch|strike) (?:that|this|it|(?:about )?what i (?:just )?(?:said|"
+    r"wrote)|(?:my|the) (?:last|previous) (?:message|sentence|prompt|one|comment))|never ?mind(?: that)?|"
+    r"(?:i )?(?:take|took) (?:that|it) back)(?= (?:please|sorry|again)\b|\W*$|\s*[,.;!\N{EN DASH}\N{EM DASH}]| - )"
+)
+"""How people take back what they just said, all of it: what it corrects in part is another matter."""
+
+
+def takes_back(said: str) -> bool:
+    """Say whether a sentence takes back what was said right before it.
+
+    >>> takes_back("ah no sorry, that's the other project"), takes_back("ignore this warning in the linter")
+    (True, False)
+    """
+    return _TAKES_BACK.match(said) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +77,51 @@ class Judgement:
 
 
 class Reader(Protocol):
-    """Reads the sentences that a person typed in a turn. Blocking and thread-safe: call it in a worker thread."""
+    """Reads the sentences that a person typed in a turn. Blocking and thread-safe: call it in a worker thread.
+
+    `source` is its name and version, for `Grip.source`.
+    """
+
+    @property
+    def source(self) -> str:
+        """The name."""
+        ...
 
     def read(self, turn: Turn, found: Sequence[Span]) -> Sequence[Judgement]:
         """Return what it makes of each sentence, in their order; the same whatever was read before."""
         ...
+
+
+class ExplicitWords:
+    """Reads without a model: it knows nothing, so that only what is said in so many words is kept."""
+
+    source = "patterns/6"
+
+    def read(self, turn: Turn, found: Sequence[Span]) -> list[Judgement]:
+        """Return no chance for any sentence, and for whom each would hold."""
+        return [_unread(turn.text[one.start : one.end]) for one in found]
+
+
+def _unread(said: str) -> Judgement:
+    low, kind = said.lower(), kind_of(said, by_person=True)
+    personal = is_personal(low, kind, asked=OF_ONESELF.match(low) is None)
+    return Judgement(worth=0.0, leans=0.0, type=kind, personal=personal)
+
+
+EXPLICIT_WORDS = ExplicitWords()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What becomes of one sentence: the thoughts that are kept of it (none: refused), and why.
+
+    `chance` is how likely a careful reader would keep it, in [0, 1].
+    """
+
+    sentence: Span
+    thoughts: tuple[Thought, ...]
+    chance: float
+    why: str
 
 
 def chosen(turn: Turn, context: SpeechContext, policy: DistillPolicy, reader: Reader) -> Iterator[Choice]:
@@ -74,6 +135,10 @@ def chosen(turn: Turn, context: SpeechContext, policy: DistillPolicy, reader: Re
     last: Choice | None = None
     for one, reading in zip(found, reader.read(turn, found), strict=True):
         made = _choice(turn, one, reading, context, policy)
+        if takes_back(turn.text[one.start : one.end]):
+            made = replace(made, thoughts=(), why="it takes back what was said before")
+            if last is not None:
+                last = replace(last, thoughts=(), why="taken back in the same breath")
         if made.thoughts and reading.leans >= policy.min_leaning:
             last, made = _with_words_before(turn, last, made, context, policy)
         if last is not None:
@@ -87,10 +152,9 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
     """Return what becomes of a sentence by itself."""
     said = turn.text[one.start : one.end]
     is_explicit = _EXPLICIT.search(said) is not None and not said.rstrip().endswith("?")
-    least = 0.0 if is_explicit else policy.min_worth
     refused = ""
-    if reading.worth < least:
-        refused = f"the reader gives it {reading.worth:.2f}, and asks for {least:.2f}"
+    if reading.worth < policy.min_worth and not is_explicit:
+        refused = f"the reader gives it {reading.worth:.2f}, and asks for {policy.min_worth:.2f}"
     elif was_redacted(turn.text, one):
         refused = "a secret was taken out of its line"
     elif one.end - one.start > policy.max_sentence_chars:
@@ -107,17 +171,18 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
     # Of people left out cues are right in .57, the reader in .49; but it knows findings, which are facts to the cues.
     kind = kind_of(said, by_person=True)
     is_found = kind is MemoryType.FACT and reading.type is MemoryType.INSIGHT
+    why = "said in so many words" if is_explicit else "the reader chooses it"
     thought = Thought(
         content=sentence_case(dated(plain, dates)),
         type=MemoryType.INSIGHT if is_found else kind,
-        confidence=round(reading.worth, 3),
+        confidence=round(max(reading.worth, policy.instruction_confidence if is_explicit else 0.0), 3),
         start=one.start,
         end=one.end,
         valid_from=valid_from,
         valid_to=valid_to,
         personal=reading.personal,
     )
-    return Choice(sentence=one, thoughts=(thought,), chance=reading.worth, why="the reader chooses it", as_said=True)
+    return Choice(sentence=one, thoughts=(thought,), chance=reading.worth, why=why)
 
 
 def _with_words_before(

@@ -32,6 +32,8 @@ CONTRASTS = words(
 EDGES = ".,;:!\"'()“”‘’"
 """What stands at the edge of a word and is no part of it. A question mark is: it makes another sentence."""
 DEFINITE = frozenset({"the", "our", "my", "your"})
+_OF_THE_PERSON = re.compile(r"(?i)^the user\b(?!')")
+"""How others tell what a person tells with "I"."""
 MAX_SAME_CHARS = 1_000
 """Longer texts are the same only word by word: turning one around tries each of its places."""
 
@@ -114,7 +116,7 @@ class _Essence:
 
 
 def _essence(content: str) -> _Essence:
-    said = WORDS.findall(content.replace("\u2019", "'").replace("'ll ", " will "))
+    said = WORDS.findall(_OF_THE_PERSON.sub("I", content.replace("\u2019", "'").replace("'ll ", " will ")))
     low = [word.lower() for word in said]
     fixed = (w for w in low if w in CALENDAR | COUNTED | CONTRASTS or w.endswith("n't") or any(c.isdigit() for c in w))
     return _Essence(

@@ -14,7 +14,6 @@ from scrubjay.distill.person import Speaker, tidied
 from scrubjay.distill.prose import Span, sentences
 from scrubjay.distill.reference import TAKES_UP, taken_up
 from scrubjay.distill.scope import is_personal
-from scrubjay.distill.standing import standing
 from scrubjay.distill.subject import with_subject
 from scrubjay.distill.wording import dated, in_company, is_grammatical, requested, sentence_case, validity, worded
 from scrubjay.distill.worth import confidence
@@ -230,4 +229,4 @@ class _Reader:
         count = len(plain.split())
         if count >= self.policy.min_words or self.context.named_talk:
             return self.policy.min_words <= count <= self.policy.max_words
-        return bool(TASTE.match(plain)) or standing(plain.lower(), plain) is not None
+        return TASTE.match(plain) is not None

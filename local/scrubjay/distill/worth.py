@@ -47,20 +47,16 @@ def confidence(classified: Classification, text: str, policy: DistillPolicy, *, 
     """
     low = text.lower()
     detail, marks = specifics(text)
-    if classified.asked or classified.standing or (classified.type is MemoryType.DECISION and CONTRAST.search(low)):
+    if classified.asked or (classified.type is MemoryType.DECISION and CONTRAST.search(low)):
         detail = max(detail, len(set(analyse(text))))
     anchored = bool(marks) or dated or classified.type is MemoryType.PREFERENCE
-    if detail < policy.min_detail and not (detail and (anchored or classified.standing)):
+    if detail < policy.min_detail and not (detail and anchored):
         return 0.0
     score = classified.confidence
     score += policy.mark_bonus * bool(marks) + policy.date_bonus * dated
     score += policy.detail_bonus * min(detail - policy.min_detail, policy.max_detail_steps)
-    score -= policy.thin_penalty * (
-        detail <= policy.min_detail and not classified.standing
-    ) + policy.hedge_penalty * bool(HEDGE.search(low))
-    score -= policy.unresolved_penalty * (
-        unresolved(low, text) and not classified.standing
-    ) + policy.pointing_penalty * points_outside(low)
+    score -= policy.thin_penalty * (detail <= policy.min_detail) + policy.hedge_penalty * bool(HEDGE.search(low))
+    score -= policy.unresolved_penalty * unresolved(low, text) + policy.pointing_penalty * points_outside(low)
     score -= policy.vague_penalty * bool(VAGUE_END.search(low))
     if classified.type is MemoryType.PREFERENCE and DEFINITE.search(low):
         score -= policy.pointing_penalty

@@ -41,7 +41,7 @@ class Distill:
         on_memories: Callable[[], None],
         alike: Alike,
         locks: SessionLocks,
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
         is_observed: Callable[[], bool],
     ) -> None:
         self._store = store

@@ -34,9 +34,9 @@ class SessionDistiller:
         alike: Alike,
         *,
         locks: SessionLocks,
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
     ) -> None:
-        """`reader` returns the model that reads turns of work, None where patterns read them."""
+        """`reader` returns what reads turns of work."""
         self._reader = reader
         self._store = store
         self._policy = policy
@@ -81,6 +81,7 @@ class SessionDistiller:
             job="learn",
             promoted=tuple(Promoted(observation=one, source=one.source) for one in found.observations),
             counts={name: counted[name] for name in (*COUNTED, "malformed_facts") if counted[name]},
+            taken_back=found.taken_back,
         )
         stored = await self._commit.store(reading, cause)
         if stored is None:

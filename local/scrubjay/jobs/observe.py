@@ -70,7 +70,7 @@ class Observe:
         on_memories: Callable[[], None],
         alike: Alike,
         locks: SessionLocks,
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
         now: Callable[[], Millis],
     ) -> None:
         self._store = store

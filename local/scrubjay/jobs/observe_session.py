@@ -56,7 +56,7 @@ class SessionObserver:
         writer: BudgetedWriter,
         alike: Alike,
         locks: SessionLocks,
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
     ) -> None:
         self._store = store
         self._policy = policy

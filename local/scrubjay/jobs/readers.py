@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Readers:
     """Both readers of one store. `identity` returns the lines of the identity layer: who talks to whom.
 
-    `reader` returns the model that reads turns of work where no Writer is, None where patterns read them.
+    `reader` returns what reads turns of work where no Writer is.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Readers:
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         on_memories: Callable[[], None],
         alike: Alike,
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
         now: Callable[[], Millis],
     ) -> None:
         locks = SessionLocks()

@@ -61,6 +61,7 @@ class Reading:
     It is None of a reading out of turn, of events whose own turn is still to come or is long past: how far the session
     was read stays as it is. `events` are all that it was shown; `counts` are added to those of its `job`. With
     `keeps_streak`, the job's `malformed_reject_streak` goes on where some were malformed, and back to zero where none.
+    What was learned of the events `taken_back` alone ends, when they were.
     """
 
     session_id: str
@@ -70,6 +71,7 @@ class Reading:
     promoted: Sequence[Promoted]
     counts: Mapping[str, int] = field(default_factory=dict)
     keeps_streak: bool = False
+    taken_back: Mapping[str, Millis] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,10 @@ class SessionCommit:
                 MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
                 for memory_id, grips in grown.items()
                 if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
+            ]
+            writes += [
+                MemoryWrite(memory_id=memory_id, fields={Field.VALID_TO: int(reading.taken_back[event_id])}, grips=())
+                for memory_id, event_id in tx.queries.grips.learned_of(reading.taken_back).items()
             ]
             writes = _joined(writes)
             if writes:

@@ -69,7 +69,7 @@ def row_of(
     said = [" ".join(turn.text[one.start : one.end].split()) for one in found[max(0, n - 1) : n + 2]]
     at = min(n, 1)
     start, end = tokenizer.frame
-    own = tokenizer.tokens(said[at], ALL)
+    own = tokenizer.tokens(said[at], ALL) or [end]  # of signs without a token, whose mean would be of none
     own = own if len(own) <= OWN else [*own[: OWN - LAST], *own[-LAST:]]
     before = tokenizer.tokens(said[0][-CHARS:], ALL)[-BEFORE:] if at else []
     after = tokenizer.tokens(said[at + 1], NEXT) if at + 1 < len(said) else []
@@ -80,6 +80,8 @@ def row_of(
 
 class OnnxReader:
     """The reader, loaded; a `distill.reading.Reader`."""
+
+    source = "reader/1"
 
     def __init__(self, network: Path, tokenizer: Path) -> None:
         """Load the files. Raises CorruptError when they cannot be run, UnavailableError without onnxruntime."""

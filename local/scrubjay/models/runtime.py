@@ -16,6 +16,10 @@ from scrubjay.policy import MemoryPolicy
 from scrubjay.settings import NO_MODEL
 from scrubjay.store import Store
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from scrubjay.distill.reading import Reader
+
 
 class Models:
     """The embedder, the reranker and the reader of an open store, and what waits for the embedder."""
@@ -46,7 +50,7 @@ class Models:
             for error, effect in (
                 (self.embedder.slot.error, "recall goes by words alone"),
                 (self.reranker.slot.error, "nothing is reranked"),
-                (self.reader.error, "sessions are read by patterns"),
+                (self.reader.error, "of work only what is said in so many words (remember, always, never) is learned"),
             )
             if error is not None
         ]
@@ -59,6 +63,12 @@ class Models:
             )
         found += [one.remark for one in (await self.embedder.choice(), await self.reranker.choice()) if one.remark]
         return found
+
+    async def reading(self) -> Reader:
+        """Return what reads turns of work: the reader, or what goes by explicit words where no model is or works."""
+        from scrubjay.distill.reading import EXPLICIT_WORDS  # noqa: PLC0415  # an eighth of the daemon's start
+
+        return await self.reader.held() or EXPLICIT_WORDS
 
     async def unload_idle(self) -> bool:
         """Let go of the models that nobody has used for a while. Returns whether a model was let go."""

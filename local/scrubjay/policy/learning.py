@@ -51,8 +51,6 @@ class DistillPolicy:
     max_sentences: int = 4_000  # of one event: a 5 MB paste costs about a second, and nobody says more in one breath
     max_sentence_chars: int = 400  # about 70 words; longer runs are pasted, not said
     min_words: int = 4  # shorter sentences seldom stand alone ("I love it.")
-    least_part: float = 0.75  # of a sentence that a pattern reads: with less, all of it stands in its own words
-    min_item_words: int = 2  # of an item of a list that lays down rules: "use pnpm"; one word names only a heading
     max_words: int = 45  # longer ones hold several thoughts, and read badly as one memory
     max_memories: int = (
         64  # of one event: more than anyone learns from one message is a document, and belongs in import
@@ -60,16 +58,9 @@ class DistillPolicy:
     echo_share: float = 0.8  # of a statement's stems in one thing that its agent was handed: it only tells that back
     echo_stems: int = 2  # a statement with fewer says too little to be told from anything
     near_overlap: float = 0.85  # share of stems in common (Jaccard) from which two are the same: one word in seven
-    # Of turns of work with an agent: the chance, by the selector, that a careful reader would keep a sentence.
-    # Chosen on the trade that `scrubjay bench fit-selector` prints of people it was not fitted to (docs/benchmarks.md).
-    min_chance: float = 0.15  # of what a person says, beside the rules for what is over soon
-    min_chance_of_agent: float = 0.3  # of what an agent says: on other people's sessions one in eight is right at .25
-    min_chance_of_doubtful: float = 0.33  # of what a person says that may be over soon, or leans on the turn before
-    least_words: int = 6  # of a person's sentence that is not doubtful: of shorter ones one in four is right
-    min_chance_of_fact: float = 0.2  # of how things are, in no form that lasts: below that one in eight is right
     # Of what a person says at work: chances that the reader gives, chosen on people whom it was not fitted to.
-    # .12: of what is kept .57 is worth it, and .32 of what matters is kept; .05: .52 and .41; .3: .67 and .21.
-    min_worth: float = 0.12  # that a sentence would still matter weeks later
+    # .08: of what is kept .53 is worth it, and .32 of what matters is kept; .05: .49 and .37; .12: .53 and .27.
+    min_worth: float = 0.08  # that a sentence would still matter weeks later
     max_read: int = 400  # sentences of one turn: six seconds of one core, and nobody types more at once
     min_leaning: float = 0.5  # that a sentence says nothing without the words before it: it is told with them
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote

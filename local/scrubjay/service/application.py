@@ -142,7 +142,7 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             on_memories=self._learned,
             alike=alike,
-            reader=self._models.reader.held,
+            reader=self._models.reading,
             now=now,
         )
         self.distill, self.observe = readers.distill, readers.observe
@@ -290,7 +290,9 @@ class Application:
             wake=self._wake,
             now=now,
         )
-        self._compaction = Compaction(store, policy, references=self._references, wake=self._wake)
+        self._compaction = Compaction(
+            store, policy, references=self._references, wake=self._wake, reader=self._models.reading
+        )
         agents = Agents(store, policy, references=self._references, now=now)
         history = History(store, policy, references=self._references)
         traces = Traces(store, policy, self.tracer, references=self._references)
@@ -338,7 +340,7 @@ class Application:
             policy,
             events=self._events,
             distill=self.distill.run,
-            reader=self._models.reader.held,
+            reader=self._models.reading,
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )

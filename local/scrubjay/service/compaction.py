@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scrubjay import api
@@ -41,6 +41,7 @@ from scrubjay_shared.records import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from scrubjay.compaction.extract import Line
+    from scrubjay.distill.reading import Reader
 
 NAME_CHARS = 80
 """Of a session's id in the name of an archive: enough for any id that an agent makes."""
@@ -61,7 +62,10 @@ class _Range:
 
 
 class Compaction:
-    """Compacts and replays the sessions of one store. `wake` tells a background job that it has something to do."""
+    """Compacts and replays the sessions of one store.
+
+    `wake` tells a background job that it has something to do; `reader` returns what reads turns of work.
+    """
 
     def __init__(
         self,
@@ -70,11 +74,13 @@ class Compaction:
         *,
         references: References,
         wake: Callable[[str], None],
+        reader: Callable[[], Awaitable[Reader]],
     ) -> None:
         self._store = store
         self._policy = policy
         self._references = references
         self._wake = wake
+        self._reader = reader
         self._compacting = asyncio.Lock()
 
     async def compact(self, caller: Caller, request: api.CompactRequest) -> api.CompactResponse:
@@ -135,7 +141,9 @@ class Compaction:
                     chosen, after=after, limit=self._policy.work.page, chars=self._policy.limits.page_chars
                 )
             )
-            lines += await asyncio.to_thread(extract.candidates, events, self._policy.compaction, self._policy.distill)
+            lines += await asyncio.to_thread(
+                extract.candidates, events, self._policy.compaction, self._policy.distill, await self._reader()
+            )
             if at is None:
                 return extract.chosen(lines, self._policy.compaction)
 

@@ -39,7 +39,7 @@ class Learning:
         *,
         events: Events,
         distill: Callable[[str], Awaitable[int]],
-        reader: Callable[[], Awaitable[Reader | None]],
+        reader: Callable[[], Awaitable[Reader]],
         identity: Callable[[], Awaitable[Mapping[str, str]]],
         now: Callable[[], Millis],
     ) -> None:
@@ -82,9 +82,7 @@ class Learning:
         )
 
 
-def _verdicts(
-    event: Event, names: Mapping[str, str], policy: MemoryPolicy, reader: Reader | None
-) -> tuple[api.Verdict, ...]:
+def _verdicts(event: Event, names: Mapping[str, str], policy: MemoryPolicy, reader: Reader) -> tuple[api.Verdict, ...]:
     from scrubjay.distill.explain import explained  # noqa: PLC0415  # the patterns are an eighth of the daemon's start
 
     return tuple(

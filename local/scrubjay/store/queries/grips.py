@@ -75,6 +75,17 @@ class GripQueries:
             return [grip.event_id_start]
         return [row[0] for row in self._fetch(rows.COVERED, (grip.event_id_start, grip.event_id_end))]
 
+    def learned_of(self, events: Iterable[str]) -> dict[str, str]:
+        """Return what was learned of some events and nothing else, and holds, with the event that ends its place."""
+        found = self._fetch(
+            "select g.memory_id, g.event_id_end from grip g join memory m on m.id = g.memory_id"
+            " and m.kind = 'observation' and m.valid_to is null and m.superseded_by is null"
+            " where g.event_id_end in (select value from json_each(?1)) and not exists (select 1 from grip h"
+            "  where h.memory_id = g.memory_id and h.event_id_end not in (select value from json_each(?1)))",
+            (rows.array(events),),
+        )
+        return {str(memory_id): str(event_id) for memory_id, event_id in found}
+
     def passages(self, grips: Iterable[Grip]) -> dict[str, list[tuple[int, int]]]:
         """Return the spans of each event's own text that some grips cover."""
         found: dict[str, list[tuple[int, int]]] = {}
