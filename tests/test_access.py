@@ -171,6 +171,7 @@ ROWS: dict[str, Row] = {
     "backup": Row(lambda folder: api.PathRequest(path=f"{folder}/{anew('copy')}.db"), "person"),
     "rebuild": Row(lambda _: api.RebuildRequest(), "person"),
     "cost": Row(lambda _: api.CostRequest(), "person"),
+    "relearn": Row(lambda _: api.RelearnRequest(dry_run=True), "person"),
     "writer": Row(lambda _: NOTHING, "person"),
     "try_writer": Row(lambda _: api.WriterRequest(writer="openai", url="http://127.0.0.1:9/v1", model="m"), "person"),
     "use_writer": Row(lambda _: api.UseWriterRequest(), "person"),

@@ -163,6 +163,7 @@ READS: dict[str, Survey | ById | str] = {
                 "try_writer",
                 "use_writer",
                 "learn",
+                "relearn",
                 "hook",
                 "consolidate",
                 "diff",

@@ -67,6 +67,7 @@ NEEDED: dict[tuple[str, str], str] = {
     ("stats", "name"): "a count: the names that are not a memory's own are few",
     ("status", "unembedded"): QUEUE,
     ("audit", "event"): WHOLE,
+    ("relearn", "memory USING INDEX sqlite_autoindex_memory_1"): WHOLE,
     ("audit", "memory"): WHOLE,
     ("audit", "memory USING INDEX sqlite_autoindex_memory_1"): WHOLE,
     ("audit", "memory USING COVERING INDEX sqlite_autoindex_memory_1"): WHOLE,

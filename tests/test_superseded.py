@@ -150,7 +150,7 @@ def _in_full(op: Op, content: str) -> Op:
     return Op(device=op.device, seq=op.seq, op_id=op.op_id, hlc=op.hlc, type=op.type, body=body | {2: {1: content}})
 
 
-@pytest.mark.parametrize("run", ["import", "distill", "observe", "consolidate", "prune"])
+@pytest.mark.parametrize("run", ["import", "distill", "observe", "relearn", "consolidate", "prune"])
 async def test_a_run_can_be_undone_for_longer_than_an_edit(tmp_path: Path, run: str) -> None:
     now = [1_800_000_000_000]
     store = await Store.open(tmp_path / "memory.db", now=lambda: Millis(now[0]), entropy=bytes)

@@ -153,6 +153,7 @@ class Asking:
         # The last, because to embed them all takes minutes, and nothing waits for it here.
         yield "import, notes", partial(self._import, "notes.md", self._notes().encode())
         yield "undo: the import of notes", self._undo
+        yield "relearn, what it would do", partial(self.client.call, "POST", "/v1/relearn", {"dry_run": True})
         yield "consolidate", partial(self.client.call, "POST", "/v1/consolidate", {})
         yield "diff", partial(self.client.call, "GET", "/v1/diff", query={"since": 0, "limit": 500})
         yield "forgets", partial(self.client.call, "GET", "/v1/forgets", query={"limit": 500})

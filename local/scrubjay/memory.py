@@ -372,6 +372,14 @@ class Memory:
         answer: api.ConsolidateResponse = self.call("consolidate", api.ConsolidateRequest(dry_run=dry_run))
         return answer
 
+    def relearn(self, *, dry_run: bool = False) -> api.RelearnResponse:
+        """Have sessions read anew, in the background: what lesser readers made of them gives way. `undo` ends that.
+
+        With `dry_run` only say what that would read and end.
+        """
+        answer: api.RelearnResponse = self.call("relearn", api.RelearnRequest(dry_run=dry_run))
+        return answer
+
     def diff(
         self, cause: str | None = None, *, since: Millis | None = None, limit: int = 50, cursor: str | None = None
     ) -> api.DiffResponse:

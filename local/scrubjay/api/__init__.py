@@ -115,6 +115,7 @@ from scrubjay.api.recall import (
     RecallRequest,
     RecallResponse,
 )
+from scrubjay.api.relearn import RelearnCost, RelearnRequest, RelearnResponse
 from scrubjay.api.review import DecideRequest, DecideResponse, Reviewed, ReviewRequest, ReviewResponse
 from scrubjay.api.route import (
     Intent,
@@ -306,6 +307,9 @@ __all__ = [
     "RecallRequest",
     "RecallResponse",
     "RefRequest",
+    "RelearnCost",
+    "RelearnRequest",
+    "RelearnResponse",
     "RenameRequest",
     "ReplayRequest",
     "ReplayResponse",

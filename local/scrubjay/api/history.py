@@ -48,7 +48,9 @@ class Origin:
     """How a memory came to be, when, and on which device; `here` says whether that is the one that answers.
 
     `how` is "learned" (read from what was said: see `sources`), "imported" (from `places`) or "added"; `by` is how far
-    who added it is trusted: "user" is the person, "agent" a program that acts for them.
+    who added it is trusted: "user" is the person, "agent" a program that acts for them. `reader` is what read it first:
+    "writer" a language model, or an agent that noted it; "reader" the small model that ships; "patterns" no model; ""
+    where nothing did.
     """
 
     how: str
@@ -57,6 +59,7 @@ class Origin:
     device: str
     here: bool
     places: tuple[Place, ...] = ()
+    reader: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

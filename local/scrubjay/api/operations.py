@@ -133,6 +133,13 @@ OPERATIONS: dict[str, Operation] = _named(
             principals=PERSON_ONLY,
         ),
         Operation(
+            name="relearn",
+            request=api.RelearnRequest,
+            response=api.RelearnResponse,
+            summary="Read sessions anew that lesser readers learned from, in the background; or say what it would do.",
+            principals=PERSON_ONLY,
+        ),
+        Operation(
             name="list",
             request=api.ListRequest,
             response=api.ListResponse,

@@ -48,6 +48,12 @@ COMMANDS: dict[str, Command] = {
             'scrubjay learn "From now on we use uv, not poetry" --explain --dry-run',
         ),
         Command(
+            "relearn",
+            "read sessions anew of which a lesser reader learned, and replace what it made of them",
+            "RelearnResponse",
+            "scrubjay relearn --yes",
+        ),
+        Command(
             "route",
             "find where the answer to a question stands, and say how",
             "RouteResponse",

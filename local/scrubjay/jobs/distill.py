@@ -78,7 +78,7 @@ class Distill:
         if session_id is None and self._is_observed():
             return 0
         made = 0
-        sessions = await asyncio.to_thread(self._sessions)
+        sessions = await asyncio.to_thread(self.sessions)
         names = await self._identity()
         cause = self._store.new_cause("distill")
         while not self._stopping.is_set() and (waiting := await self._waiting(session_id)):
@@ -94,7 +94,8 @@ class Distill:
         found = await self._store.read(lambda q: q.events.undistilled_sessions())
         return [one for one, _ in found if session_id in {None, one}]
 
-    def _sessions(self) -> SessionDistiller:
+    def sessions(self) -> SessionDistiller:
+        """Return what reads one session. Loads the patterns: called in a thread."""
         from scrubjay.jobs.distill_session import SessionDistiller  # noqa: PLC0415  # an eighth of the daemon's start
 
         return SessionDistiller(

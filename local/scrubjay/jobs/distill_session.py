@@ -12,7 +12,7 @@ from scrubjay.distill import distill
 from scrubjay.distill.answer import Promoted
 from scrubjay.distill.reading import Reader
 from scrubjay.jobs.alike import Alike
-from scrubjay.jobs.session_commit import Reading, SessionCommit
+from scrubjay.jobs.session_commit import Again, Reading, SessionCommit, Stored
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, Store
@@ -49,9 +49,17 @@ class SessionDistiller:
         Reading takes long and keeps nobody waiting: what was added or forgotten meanwhile is seen when it is written.
         """
         async with self._locks.of(session_id):
-            return await self._distill(session_id, names, cause)
+            stored = await self._distill(session_id, names, cause)
+            return len(stored.new) if stored else 0
 
-    async def _distill(self, session_id: str, names: Mapping[str, str], cause: Cause) -> int:
+    async def again(self, session_id: str, names: Mapping[str, str], cause: Cause, again: Again) -> Stored | None:
+        """Distil the next turns that are to be read once more; None where none is left, or nothing was written."""
+        async with self._locks.of(session_id):
+            return await self._distill(session_id, names, cause, again)
+
+    async def _distill(
+        self, session_id: str, names: Mapping[str, str], cause: Cause, again: Again | None = None
+    ) -> Stored | None:
         began = time.perf_counter()
         work_policy = self._policy.work
         events, new, upto = await self._store.read(
@@ -60,10 +68,12 @@ class SessionDistiller:
                 context=work_policy.learn_context,
                 limit=work_policy.learn_events,
                 chars=self._policy.limits.page_chars,
+                after=again.after if again else 0,
+                again=again.upto if again else None,
             )
         )
         if not events:
-            return 0
+            return None
         found = await asyncio.to_thread(
             distill,
             events,
@@ -78,14 +88,15 @@ class SessionDistiller:
             session_id=session_id,
             events=events,
             upto=upto,
-            job="learn",
+            job=again.job if again else "learn",
             promoted=tuple(Promoted(observation=one, source=one.source) for one in found.observations),
             counts={name: counted[name] for name in (*COUNTED, "malformed_facts") if counted[name]},
             taken_back=found.taken_back,
+            again=again,
         )
         stored = await self._commit.store(reading, cause)
         if stored is None:
-            return 0
+            return None
         log.info(
             "distilled events=%d memories=%d merged=%d ms=%d",
             len(new),
@@ -93,4 +104,4 @@ class SessionDistiller:
             len(stored.confirmed),
             (time.perf_counter() - began) * 1000,
         )
-        return len(stored.new)
+        return stored

@@ -118,7 +118,7 @@ class Observe:
         """Return what a run would ask now if it read all that waits, quiet or not."""
         most = self._policy.observer.estimated_calls
         found: list[Prompt] = []
-        observer = await asyncio.to_thread(self._observer)
+        observer = await asyncio.to_thread(self.observer)
         names = await self._identity()
         for end in await self._waiting() if self.is_on() else ():
             found += await observer.prompts(end.session_id, names, most + 1 - len(found))
@@ -178,7 +178,7 @@ class Observe:
             return 0
         made = 0
         failed: ScrubjayError | None = None
-        observer = await asyncio.to_thread(self._observer)
+        observer = await asyncio.to_thread(self.observer)
         names = await self._identity()
         cause = self._store.new_cause(JOB)
         for session_id in session_ids:
@@ -214,7 +214,8 @@ class Observe:
             seconds = min(policy.hold_seconds * 2.0**failures, policy.hold_most_seconds)
             self._held[session_id] = _Held(failures=failures, until=Millis(now + round(seconds * 1000)))
 
-    def _observer(self) -> SessionObserver:
+    def observer(self) -> SessionObserver:
+        """Return what reads one session with the Writer. Loads the patterns: called in a thread."""
         from scrubjay.jobs.observe_session import SessionObserver  # noqa: PLC0415  # see `Distill`
 
         return SessionObserver(

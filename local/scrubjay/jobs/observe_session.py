@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrubjay import redaction
@@ -22,12 +22,13 @@ from scrubjay.ingest import intake
 from scrubjay.jobs import successions
 from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill_session import SessionDistiller
-from scrubjay.jobs.session_commit import Reading, SessionCommit, Stored
+from scrubjay.jobs.session_commit import Again, Reading, SessionCommit, Stored
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, Store
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
+from scrubjay_shared.errors import InvalidError
 from scrubjay_shared.records import Event, Memory, Scope
 
 log = logging.getLogger(__name__)
@@ -88,6 +89,19 @@ class SessionObserver:
             return None
         return await self._patterns.distill(session_id, names, cause)
 
+    async def again(
+        self, session_id: str, names: Mapping[str, str], cause: Cause, again: Again, *, halvings: int = 0
+    ) -> Stored | None:
+        """Read the next turns once more; None where none is left, or nothing was written. Raises as `observe`.
+
+        Raises InvalidError where the answer holds no directive: patterns have read these turns before.
+        """
+        async with self._locks.of(session_id):
+            step = await self._next(session_id, again.after, halvings=halvings, again=again.upto)
+            if step is None:
+                return None
+            return await self._observed(session_id, step, cause, person_of(names), again)
+
     async def prompts(self, session_id: str, names: Mapping[str, str], most: int) -> list[Prompt]:
         """Return what would be asked about a session now, at most so many; nothing is asked, and nothing is marked.
 
@@ -104,7 +118,9 @@ class SessionObserver:
             after = step.upto
         return found
 
-    async def _next(self, session_id: str, after: int = 0, *, halvings: int = 0) -> _Step | None:
+    async def _next(
+        self, session_id: str, after: int = 0, *, halvings: int = 0, again: int | None = None
+    ) -> _Step | None:
         """Return the next turns, of those that arrived later than `after`, that one question can show."""
         policy = self._policy.observer
         limit = policy.new_events
@@ -116,6 +132,7 @@ class SessionObserver:
                     context=policy.context_turns,
                     limit=size,
                     after=after,
+                    again=again,
                     chars=self._policy.limits.page_chars,
                 )
             )
@@ -128,42 +145,48 @@ class SessionObserver:
                     break
                 limit, halvings = len(fresh) // 2, halvings - 1
         before = [event.id for event in events if event.id not in new]
-        hidden = await self._store.read(lambda q: q.events.unlearned(before))
+        hidden = await self._store.read(lambda q: q.events.unlearned(before, again=again is not None))
         shown = [event for event in events if event.id not in hidden]
         return _Step(events=shown, new=frozenset(new), upto=upto)
 
-    async def _observed(self, session_id: str, step: _Step, cause: Cause, person: str | None) -> Stored | None:
+    async def _observed(
+        self, session_id: str, step: _Step, cause: Cause, person: str | None, again: Again | None = None
+    ) -> Stored | None:
         """Ask about a step and store the answer; None where patterns are to read it, or nothing was stored.
 
-        Raises what the Writer raises.
+        Raises what the Writer raises; of what is read again also InvalidError, where patterns would read it.
         """
         began = time.perf_counter()
+        job = again.job if again else JOB
         asked: Question | None = None
         answered = Answered(promoted=(), counts={}, is_unusable=False)
         if _is_asked_about(step):
-            asked = await self._question(step, person)
-            written = await self._writer.write(self._prompt(asked), job=JOB, cause=cause.id, session=session_id)
+            asked = await self._question(step, person, again.ending if again else ())
+            written = await self._writer.write(self._prompt(asked), job=job, cause=cause.id, session=session_id)
             self.answered += 1
             answered = await asyncio.to_thread(_read, written.text, asked, self._policy)
             if answered.is_unusable:
-                await self._refused(answered)
+                await self._refused(answered, job)
+                if again:
+                    raise InvalidError("the Writer's answer holds no directive", hint="another model may do better")
                 return None
         reading = Reading(
             session_id=session_id,
             events=step.events,
             upto=step.upto,
-            job=JOB,
+            job=job,
             promoted=(*answered.promoted, *await self._own_directives(step)),
             counts=answered.counts,
             keeps_streak=asked is not None,
+            again=again,
         )
         stored = await self._commit.store_at_last(reading, cause)
         if stored is not None:
             self._tell(stored, len(step.new), began)
         return stored
 
-    async def _question(self, step: _Step, person: str | None) -> Question:
-        memories = await self._memories(step)
+    async def _question(self, step: _Step, person: str | None, ending: Collection[str] = ()) -> Question:
+        memories = [memory for memory in await self._memories(step) if memory.id not in ending]
         return await asyncio.to_thread(question, step.events, step.new, memories, self._policy.observer, person=person)
 
     def _prompt(self, asked: Question) -> Prompt:
@@ -195,9 +218,9 @@ class SessionObserver:
                 break
         return list(found.values())[: policy.memories]
 
-    async def _refused(self, answered: Answered) -> None:
+    async def _refused(self, answered: Answered, job: str) -> None:
         """Count an answer that holds no directive at all: patterns read the step instead."""
-        streak = await self._store.write(lambda tx: tx.jobs.count(JOB, answered.counts, keeps_streak=True))
+        streak = await self._store.write(lambda tx: tx.jobs.count(job, answered.counts, keeps_streak=True))
         log.info("lifecycle.memory.commit_fallback reason=no_directives")
         self._warn(answered.counts, streak)
 

@@ -1,14 +1,15 @@
-"""Who reads sessions: the observer where a Writer is set, patterns else and where it cannot."""
+"""Who reads sessions: the observer where a Writer is set, patterns else and where it cannot; and who reads anew."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill import Distill
 from scrubjay.jobs.observe import Observe
+from scrubjay.jobs.relearn import Reads, Relearn
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Store
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Readers:
-    """Both readers of one store. `identity` returns the lines of the identity layer: who talks to whom.
+    """The readers of one store. `identity` returns the lines of the identity layer: who talks to whom.
 
     `reader` returns what reads turns of work where no Writer is.
     """
@@ -36,6 +37,8 @@ class Readers:
         on_memories: Callable[[], None],
         alike: Alike,
         reader: Callable[[], Awaitable[Reader]],
+        quiet_seconds: Callable[[], float],
+        told: Collection[str],
         now: Callable[[], Millis],
     ) -> None:
         locks = SessionLocks()
@@ -62,3 +65,25 @@ class Readers:
             reader=reader,
             now=now,
         )
+        self.relearn = Relearn(
+            store,
+            policy,
+            stopping,
+            writer=writer,
+            reads=self._reads,
+            reader=reader,
+            identity=identity,
+            on_memories=on_memories,
+            quiet_seconds=quiet_seconds,
+            told=told,
+            now=now,
+        )
+
+    def _reads(self, by_writer: bool) -> Reads:  # noqa: FBT001  # as `Relearn` asks
+        if by_writer:
+            observer = self.observe.observer()
+            return lambda session, names, cause, again, failures: observer.again(
+                session, names, cause, again, halvings=failures
+            )
+        distiller = self.distill.sessions()
+        return lambda session, names, cause, again, _: distiller.again(session, names, cause, again)

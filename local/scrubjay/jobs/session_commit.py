@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -28,6 +28,7 @@ from scrubjay.jobs import successions
 from scrubjay.jobs.alike import Alike
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
+from scrubjay.lifecycle.undo import was_undone
 from scrubjay.policy import MemoryPolicy
 from scrubjay.store import Cause, MemoryWrite, Statement, Store, Transaction
 from scrubjay_shared.clock import Millis, ulid
@@ -46,6 +47,22 @@ TRIES = 3
 """How often a reading is stored anew where somebody added what it says meanwhile: it is compared again each time."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Turns of a session that are read once more: those that arrived after a number, up to another.
+
+    `ending` are memories that may end by it: the Writer is not shown them, or it would not say them again. `holds` says
+    within the transaction whether this still goes on; `mark` notes there how far it came, and which memories stand.
+    """
+
+    after: int
+    upto: int
+    job: str
+    ending: Collection[str]
+    holds: Callable[[Transaction], bool]
+    mark: Callable[[Transaction, int, Collection[str]], None]
+
+
 class Refused(StrEnum):
     """Why a fact is not stored: the person rejected or forgot it, or the session was handed it from memory."""
 
@@ -59,9 +76,9 @@ class Reading:
     """What a reader found in the next events of a session. `upto` is the arrival number up to which it read them.
 
     It is None of a reading out of turn, of events whose own turn is still to come or is long past: how far the session
-    was read stays as it is. `events` are all that it was shown; `counts` are added to those of its `job`. With
-    `keeps_streak`, the job's `malformed_reject_streak` goes on where some were malformed, and back to zero where none.
-    What was learned of the events `taken_back` alone ends, when they were.
+    was read stays as it is, as it does of one `again`. `events` are all that it was shown; `counts` are added to those
+    of its `job`. With `keeps_streak`, the job's `malformed_reject_streak` goes on where some were malformed, and back
+    to zero where none. What was learned of the events `taken_back` alone ends, when they were.
     """
 
     session_id: str
@@ -72,6 +89,7 @@ class Reading:
     counts: Mapping[str, int] = field(default_factory=dict)
     keeps_streak: bool = False
     taken_back: Mapping[str, Millis] = field(default_factory=dict)
+    again: Again | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +132,8 @@ class SessionCommit:
     async def store(self, reading: Reading, cause: Cause) -> Stored | None:
         """Store a reading in one transaction; None where nothing was written and it is to be read again.
 
-        That is so when the process stops, and when somebody added or forgot something of it meanwhile.
+        That is so when the process stops, when somebody added or forgot something of it meanwhile, and when what was
+        read again is not to be any more.
         """
         by_id = {event.id: event for event in reading.events}
         taken = _Taken(by_id)
@@ -147,6 +166,8 @@ class SessionCommit:
         counted = _without_known(reading.counts, taken.confirmed)
 
         def work(tx: Transaction) -> Stored | None:
+            if reading.again is not None and not reading.again.holds(tx):
+                return None
             wanted = {
                 (content_hash(kept.observation.content), kept.observation.scope, kept.observation.resource_id)
                 for kept, _ in pending.values()
@@ -160,18 +181,20 @@ class SessionCommit:
                 return None  # somebody added or forgot something of this while it was read: read it again
             gone = tx.queries.ops.forgotten([*pending, *grown])
             unwanted = _refused(tx, {one: found for one, found in pending.items() if one not in gone})
-            gone |= unwanted
+            there, undone = _made_before(tx, pending if reading.again is not None else ())
+            gone |= unwanted | there
+            anchored = tx.queries.grips.anchored({**grown, **{one: pending[one][1] for one in undone}})
             writes = [
                 MemoryWrite(
                     memory_id=memory_id,
-                    fields=_observed(kept.observation, by_id, reviews[memory_id]),
-                    grips=tuple(grips),
+                    fields=_observed(kept.observation, by_id, reviews[memory_id])
+                    | ({Field.ARCHIVED_AT: None} if memory_id in undone else {}),
+                    grips=tuple(grip for grip in grips if grip.id not in anchored),
                 )
                 for memory_id, (kept, grips) in pending.items()
                 if memory_id not in gone
             ]
             writes = successions.carry_out(tx, replaced, {write.memory_id: write.memory_id for write in writes}, writes)
-            anchored = tx.queries.grips.anchored(grown)
             writes += [
                 MemoryWrite(memory_id=memory_id, fields={}, grips=fresh)
                 for memory_id, grips in grown.items()
@@ -184,11 +207,10 @@ class SessionCommit:
             writes = _joined(writes)
             if writes:
                 tx.memories.write(writes)
-            if reading.upto is not None:
-                tx.events.distilled(reading.session_id, reading.upto)
+            _mark(tx, reading, {*pending, *grown})
             counts = {**counted, "forgotten_facts": len(unwanted)} if unwanted else counted
             streak = tx.jobs.count(reading.job, counts, keeps_streak=reading.keeps_streak)
-            forgotten = {Refused.FORGOTTEN: lost} if (lost := len(gone & {*pending, *grown})) else {}
+            forgotten = {Refused.FORGOTTEN: lost} if (lost := len((gone - there) & {*pending, *grown})) else {}
             return Stored(
                 new=tuple(memory_id for memory_id in pending if memory_id not in gone),
                 confirmed=tuple(memory_id for memory_id in grown if memory_id not in gone),
@@ -331,6 +353,25 @@ def _refused(tx: Transaction, pending: Mapping[str, tuple[Promoted, Sequence[Gri
     ]
     left = tx.forget.left_of([statement for _, statement in said])
     return {memory_id for (memory_id, statement), text in zip(said, left, strict=True) if text != statement.text}
+
+
+def _mark(tx: Transaction, reading: Reading, said: Collection[str]) -> None:
+    """Note how far a session was read, and of what is read again which memories say it."""
+    if reading.again is not None and reading.upto is not None:
+        reading.again.mark(tx, reading.upto, said)
+    elif reading.upto is not None:
+        tx.events.distilled(reading.session_id, reading.upto)
+
+
+def _made_before(tx: Transaction, ids: Collection[str]) -> tuple[set[str], set[str]]:
+    """Return which memories are there already, and which of them undoing put away: these come back by being read again.
+
+    The others stay as they are: somebody changed their words, ended them or put them away.
+    """
+    found = tx.queries.memories.by_id([*ids], chars=0)
+    away = [one for one, memory in found.items() if memory.archived_at is not None]
+    undone = {one for one, log in tx.queries.ops.of_entities(away).items() if was_undone(log)}
+    return found.keys() - undone, undone
 
 
 def _joined(writes: Sequence[MemoryWrite]) -> list[MemoryWrite]:

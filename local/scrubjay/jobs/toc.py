@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from scrubjay.jobs.giving_way import give_way
 from scrubjay.jobs.registry import Trigger
 from scrubjay.policy import MemoryPolicy, TocPolicy
 from scrubjay.store import Cut, SessionPlace, Store, StoredSegment, TocStep
@@ -73,15 +74,7 @@ class TableOfContents:
         return await self._build(None)
 
     async def _give_way(self) -> None:
-        """Wait while questions are asked: a step takes the interpreter from them, and nobody waits for it."""
-        until = time.monotonic() + self._policy.toc.way_seconds
-        while (
-            (left := self._policy.toc.asked_seconds - self._quiet_seconds()) > 0
-            and time.monotonic() < until
-            and not self._stopping.is_set()
-        ):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), min(left, until - time.monotonic()))
+        await give_way(self._quiet_seconds, self._stopping, self._policy.toc)
 
     async def _build(self, give_way: Callable[[], Awaitable[None]] | None) -> int:
         """Carry out steps until none is left. Returns how many.

@@ -75,6 +75,13 @@ def undoing(memory_id: str, log: Sequence[Op], cause: str, now: Millis) -> Undoi
     )
 
 
+def was_undone(log: Sequence[Op]) -> bool:
+    """Say whether a memory was put away by undoing what made it, given all its ops."""
+    put_away = [op for op in log if op.type == OpType.MEMORY and Field.ARCHIVED_AT in ops.fields_of(op)]
+    last = max(put_away, key=lambda op: (op.hlc, op.device), default=None)
+    return last is not None and (ops.cause_of(last) or "").startswith(f"{UNDO}:")
+
+
 def without_circles(plans: Sequence[Undoing], successor_of: SuccessorOf) -> list[Undoing]:
     """Return the plans without what would have a memory superseded by itself, directly or through others.
 

@@ -67,6 +67,7 @@ from scrubjay.service.imports import Imports
 from scrubjay.service.index_maintainer import IndexMaintainer
 from scrubjay.service.job_costs import JobCosts
 from scrubjay.service.layers import Layers
+from scrubjay.service.learning import SESSION as TOLD
 from scrubjay.service.learning import Learning
 from scrubjay.service.leftovers import Leftovers
 from scrubjay.service.memories import Memories
@@ -74,6 +75,7 @@ from scrubjay.service.observing import Observing
 from scrubjay.service.project_names import ProjectNames
 from scrubjay.service.recall import Recall
 from scrubjay.service.references import References
+from scrubjay.service.relearning import Relearning
 from scrubjay.service.route import Router
 from scrubjay.service.session_switch import SessionSwitch
 from scrubjay.service.settling import Settling
@@ -143,9 +145,11 @@ class Application:
             on_memories=self._learned,
             alike=alike,
             reader=self._models.reading,
+            quiet_seconds=lambda: self.handlers.quiet_seconds(),  # noqa: PLW0108  # made below
+            told={TOLD},
             now=now,
         )
-        self.distill, self.observe = readers.distill, readers.observe
+        self.distill, self.observe, self.relearn = readers.distill, readers.observe, readers.relearn
         self.embed = Embed(self._models, policy.work, stopping)
         self.compact = Compact(
             store,
@@ -194,7 +198,7 @@ class Application:
         )
         consolidate = Consolidate(policy.night, carry_out=self._consolidation.carry_out)
         prune = Prune(policy.night, carry_out=self._consolidation.prune)
-        of_sessions = (self.distill, self.observe, self.compact, self.embed, self.toc)
+        of_sessions = (self.distill, self.observe, self.relearn, self.compact, self.embed, self.toc)
         by_day = (self.recall_counts, self.sweep, self.maintain, spool, self.instructions)
         by_night = (Backup(store, policy.night, stopping), self.integrity, self.surface, consolidate, prune)
         jobs = Jobs((*of_sessions, *by_day, *by_night))
@@ -208,7 +212,11 @@ class Application:
         )
         self.on_work: Callable[[str], None] = self.scheduler.wake
         """Told the name of a job that has something to do."""
-        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [self.observe.warnings, self.integrity.warnings]
+        self.warnings: list[Callable[[], Awaitable[Iterable[str]]]] = [
+            self.observe.warnings,
+            self.relearn.warnings,
+            self.integrity.warnings,
+        ]
         """What `status` is to say of what runs around the store; each is called when it is asked."""
         self._compose(named, folders)
 
@@ -344,6 +352,7 @@ class Application:
             identity=lambda: self._context.slots(Layer.IDENTITY, EVERYTHING),
             now=now,
         )
+        relearning = Relearning(store, policy, job=self.relearn, writer=self.writer, wake=self._wake)
         observing = Observing(
             store,
             policy,
@@ -392,6 +401,7 @@ class Application:
                 "add": self._memories.add,
                 "observe": observing.observe,
                 "learn": learning.learn,
+                "relearn": relearning.relearn,
                 "list": self._memories.page,
                 "get": self._memories.get,
                 "update": self._memories.update,

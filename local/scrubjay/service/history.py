@@ -8,13 +8,14 @@ from scrubjay import api
 from scrubjay.api import access
 from scrubjay.api.caller import Caller
 from scrubjay.importers import reconcile
+from scrubjay.lifecycle.relearning import OBSERVER, PATTERNS, READER, By
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.references import References
 from scrubjay.store import Store
 from scrubjay_shared import ops
 from scrubjay_shared.clock import Hlc, Millis, millis_of
 from scrubjay_shared.ops import OpType
-from scrubjay_shared.records import Kind, Memory, Op
+from scrubjay_shared.records import Grip, Kind, Memory, Op
 
 
 class History:
@@ -47,7 +48,9 @@ class History:
         later = {} if after is None else await self._store.read(lambda q: q.memories.by_id([after]))
         return api.WhyResponse(
             entry=entry,
-            origin=_origin(entry.memory, history, learned=bool(grips), device=self._store.device),
+            origin=_origin(
+                entry.memory, history, learned=bool(grips), device=self._store.device, reader=_reader(found, grips)
+            ),
             sources=tuple(sources),
             history=history,
             supersedes=tuple(memory for memory in replaced if view.shows(memory)),
@@ -96,7 +99,16 @@ def _change(row: tuple[Op | None, int, str, int], labels: Mapping[str, str]) -> 
     )
 
 
-def _origin(memory: Memory, history: Sequence[api.Change], *, learned: bool, device: str) -> api.Origin:
+def _reader(log: Sequence[tuple[Op | None, int, str, int]], grips: Sequence[Grip]) -> str:
+    """Return what read a memory first, as `Origin.reader` says it."""
+    sources = {grip.id: grip.source for grip in grips}
+    written = [ops.grip_of(op) for op, *_ in log if op is not None and op.type == OpType.GRIP]
+    source = next((sources[one] for one in written if one in sources), "")
+    readers = {PATTERNS: By.PATTERNS, READER: By.READER, OBSERVER: By.WRITER}
+    return next((by.value for begins, by in readers.items() if source.startswith(begins)), "")
+
+
+def _origin(memory: Memory, history: Sequence[api.Change], *, learned: bool, device: str, reader: str) -> api.Origin:
     """Return how a memory came to be. Its first op says when and where; words that were erased leave none."""
     found = reconcile.places(memory.metadata)
     first = next((change for change in history if change.ts), None)
@@ -110,4 +122,5 @@ def _origin(memory: Memory, history: Sequence[api.Change], *, learned: bool, dev
             api.Place(file=str(place.get("path") or place.get("source") or ""), heading=str(place.get("heading", "")))
             for place in found
         ),
+        reader=reader,
     )

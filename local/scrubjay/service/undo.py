@@ -9,6 +9,7 @@ from functools import partial
 
 from scrubjay import api
 from scrubjay.api.caller import Caller
+from scrubjay.jobs import relearn
 from scrubjay.lifecycle.undo import UNDO, Undoing, undoing, without_circles
 from scrubjay.policy import MemoryPolicy
 from scrubjay.service.history import change_of, changed_fields
@@ -63,8 +64,10 @@ class Undo:
         """Take back what a cause wrote, as `lifecycle.undo` says. It is carried out under a cause of its own.
 
         A run of many memories is taken back in several transactions: after a crash between two of these, undoing it
-        once more takes back the rest.
+        once more takes back the rest. One that is still under way ends here.
         """
+        if not request.dry_run:
+            await self._store.write(lambda tx: relearn.stop(tx, tx.queries.causes.resolve(request.cause).id))
         found, ids, events, forgotten = await self._store.read(lambda q: _touched(q, request.cause))
         cause = self._store.new_cause(UNDO, label=found.id)
         tally, wrote = _Tally(), False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from scrubjay.store import checksums, row_inserts
-from scrubjay.store.causes import Causes
+from scrubjay.store.causes import Cause, Causes
 from scrubjay.store.received import OP_VALUES
 from scrubjay.store.write_context import WriteContext
 from scrubjay_shared import ops
@@ -106,6 +106,10 @@ class OpLog:
         into = "op (device, seq, op_id, hlc, entity, crc, type, body, cause, hollow)"
         row = f"(?1, ?, ?, ?, ?, ?, {_EVENT}, null, null, 0)"
         row_inserts.insert(self._context.connection, into, row, logged, width=OP_VALUES, shared=(device,))
+
+    def note(self, cause: Cause) -> None:
+        """Note a cause that has its first op still to write, so that history tells of it."""
+        self._causes.number(cause.id, cause.label)
 
     def _cause_here(self) -> int | None:
         """Return the number of the cause that is written for."""

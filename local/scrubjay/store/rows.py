@@ -87,6 +87,9 @@ ACCESSES = (
 KEPT_OUT = "(n in (select n from unlearned) and device = (select value from meta where key = 'device'))"
 """Which events were stored here without being learned from: nothing is told of them that was not asked for."""
 
+NOT_AGAIN = f"""({KEPT_OUT} or instr(metadata, '"useMemory":false') > 0)"""
+"""Which events nothing is to be learned from on any device, as far as this one knows, when sessions are read anew."""
+
 SEARCHED_TYPES = frozenset(
     {
         EventType.USER_MESSAGE,

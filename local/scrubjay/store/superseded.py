@@ -19,7 +19,7 @@ from scrubjay_shared.records import Op
 _AT_ONCE = 200
 """Memories emptied in one transaction: some hundredths of a second that other writes wait."""
 
-_RUNS = ("import", "distill", "observe", "compact", "consolidate", "prune", "supersede", "undo", "vault")
+_RUNS = ("import", "distill", "observe", "relearn", "compact", "consolidate", "prune", "supersede", "undo", "vault")
 """Kinds of causes of which a person learns later. Whoever asks for a change by name sees it at once."""
 
 

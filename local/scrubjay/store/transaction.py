@@ -47,6 +47,7 @@ class Transaction:
         self.set_meta = context.set_meta
         self.projections = projections = Projections(context)
         log = OpLog(context)
+        self.note_cause = log.note
         self.events = EventWrites(context, log, projections.events)
         self.superseded = superseded = Superseded(context)
         self.memories = MemoryWrites(context, log, projections.memories, superseded)

@@ -55,7 +55,7 @@ SETTLE_MARGIN_S = 30.0
 STREAM_CHUNK = 512
 """Lines of a stream per fetch: enough that crossing threads does not show, little enough to hold."""
 
-SLOW = frozenset({"import", "rebuild", "backup", "run_job", "ask", "try_writer"})
+SLOW = frozenset({"import", "rebuild", "backup", "run_job", "ask", "try_writer", "relearn"})
 
 
 class Transport(Protocol):

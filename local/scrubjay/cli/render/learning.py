@@ -1,4 +1,4 @@
-"""What was learned from a text, and why each sentence was kept or not."""
+"""What was learned from a text, and why each sentence was kept or not; what reading sessions anew does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from scrubjay.api import LearnResponse, Verdict
+from scrubjay.api import LearnResponse, RelearnCost, RelearnResponse, Verdict
+from scrubjay.cli.render.history import shortened
 from scrubjay.cli.render.layout import dim
 from scrubjay.cli.render.words import clean, counted, one_line, short
 
@@ -49,3 +50,76 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
         yield Padding(
             Text.assemble(("→ ", "cyan"), clean(memory.content), (f"  {memory.type.value}", "dim")), (0, 0, 0, 2)
         )
+
+
+_WHY = {
+    "edited": "edited",
+    "pinned": "pinned",
+    "confirmed": "confirmed, told on purpose, or found by another reader",
+    "cited": "cited, or in the place of another",
+}
+_READERS = {"reader": "the reader of this version", "patterns": "the patterns of this version"}
+_LESSER = {"writer": "patterns or the reader", "reader": "patterns or an earlier reader", "patterns": "patterns"}
+
+
+def relearning(answer: RelearnResponse, *, runs: bool) -> Group:
+    """Return what reading anew would do, and what is to be done for it; of a run under way, how far it is."""
+    if answer.cause is not None:
+        return Group(preview(answer), under_way(answer, runs=runs))
+    if not answer.sessions:
+        return Group(preview(answer))
+    return Group(preview(answer), dim("nothing was changed; to begin: scrubjay relearn --yes"))
+
+
+def preview(answer: RelearnResponse) -> Group:
+    """Return what a run reads and may end, what it leaves alone, and what the Writer is sent for it."""
+    lesser = _LESSER[answer.reader]
+    if not answer.sessions:
+        return Group(Text(f"nothing is to be read anew: no memory may end that {lesser} made"), *_kept(answer))
+    sessions = counted(answer.sessions, "session")
+    writer = "the Writer" if answer.cost is None else f"the Writer ({clean(answer.cost.model)})"
+    reader = _READERS.get(answer.reader, writer)
+    return Group(
+        Text(f"{sessions} would be read anew, by {reader}" if answer.cause is None else f"{sessions}, by {reader}"),
+        _beneath(
+            f"{counted(answer.memories, 'memory', 'memories')} that {lesser} made may end: those that are learned again"
+            " stay, and undo brings all back"
+        ),
+        *_kept(answer),
+        _beneath("nothing that you added, imported or edited is touched"),
+        *(() if answer.cost is None else _cost(answer.cost)),
+    )
+
+
+def under_way(answer: RelearnResponse, *, runs: bool) -> Group:
+    """Return how far a run is, and how to follow it and take it back."""
+    told = "scrubjay jobs shows how far it is" if runs else "no daemon runs: scrubjay jobs run relearn does it now"
+    return Group(
+        Text(f"reading anew: {answer.done:,} of {counted(answer.sessions, 'session')} done; {told}"),
+        dim(f"to take this back: scrubjay undo {shortened(answer.cause or '')}"),
+    )
+
+
+def _beneath(text: str) -> Padding:
+    return Padding(Text(text), (0, 0, 0, 2))
+
+
+def _kept(answer: RelearnResponse) -> list[Padding]:
+    return [
+        _beneath(f"{counted(count, 'other stays', 'others stay')}: {_WHY.get(why, why)}")
+        for why, count in answer.kept.items()
+    ]
+
+
+def _cost(cost: RelearnCost) -> list[Padding]:
+    where = "leaves this machine" if cost.leaves else "stays on this machine"
+    return [
+        _beneath(
+            f"what was said to your agents in them, and what these answered, goes to {clean(cost.destination)} and"
+            f" {where}; secrets that redaction knows are out of it"
+        ),
+        _beneath(
+            f"about {counted(cost.calls, 'call')}, {cost.input_tokens:,} tokens read and {cost.output_tokens:,}"
+            f" written: {counted(cost.days, 'day')} with half of the daily cap, {cost.left_today:,} of it left today"
+        ),
+    ]

@@ -238,8 +238,22 @@ def source(found: Source) -> RenderableType:
         parts.append(Padding(line.append_text(shown).append(when, style="dim"), (0, 0, 0, 2)))
     if not found.events:
         parts.append(Padding(Text(f"“{clean(grip.excerpt)}”"), (0, 0, 0, 2)))
-    parts.append(Padding(dim(f"by {clean(grip.source)}"), (0, 0, 0, 2)))
+    parts.append(Padding(dim(f"by {_reader(grip.source)}"), (0, 0, 0, 2)))
     return Group(*parts)
+
+
+def _reader(source: str) -> str:
+    """Return what found a passage, with its version.
+
+    >>> _reader("patterns/5"), _reader("reader/1"), _reader("observer/1")
+    ('patterns/5, without a model', 'reader/1, the small model that ships', 'observer/1, a language model')
+    """
+    kinds = {
+        "patterns": ", without a model",
+        "reader": ", the small model that ships",
+        "observer": ", a language model",
+    }
+    return clean(source) + kinds.get(source.partition("/")[0], "")
 
 
 def _remaining(refs: Sequence[str]) -> list[Text]:

@@ -45,7 +45,7 @@ def changed(report: WriterReport) -> RenderableType:
         return Text(f"the Writer is off; {daemon}")
     return Text(
         f"the Writer is on: {clean(_named(status))}; {daemon}\n"
-        "scrubjay writer shows what it uses, scrubjay writer off ends it"
+        "scrubjay writer shows what it uses, scrubjay writer off ends it, scrubjay relearn has it read older sessions"
     )
 
 

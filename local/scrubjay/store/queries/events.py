@@ -328,13 +328,13 @@ class EventQueries:
         )
         return rows.event_of(found[0]) if found else None
 
-    def unlearned(self, ids: Sequence[str]) -> set[str]:
-        """Return which of some events nothing is to be learned from here."""
+    def unlearned(self, ids: Sequence[str], *, again: bool = False) -> set[str]:
+        """Return which of some events nothing is to be learned from here, or not even where they are read `again`."""
+        which = rows.NOT_AGAIN if again else "n in (select n from unlearned)"
         return {
             str(row[0])
             for row in self._fetch(
-                "select id from event where id in (select value from json_each(?)) and n in (select n from unlearned)",
-                (rows.array(ids),),
+                f"select id from event where id in (select value from json_each(?)) and {which}", (rows.array(ids),)
             )
         }
 
@@ -414,20 +414,22 @@ class EventQueries:
         ]
 
     def undistilled(
-        self, session_id: str, *, context: int, limit: int, chars: int, after: int = 0
+        self, session_id: str, *, context: int, limit: int, chars: int, after: int = 0, again: int | None = None
     ) -> tuple[list[Event], set[str], int]:
         """Return up to `limit` undistilled events of a session, in order, with `context` events before them.
 
-        They have at most `chars` characters together, unless one alone has more, and arrived later than `after`.
+        They have at most `chars` characters together, unless one alone has more, and arrived later than `after`. With
+        `again` they are those up to that arrival number, distilled or not.
         Also the ids of those to distil (not the context, nor what others said in between), and the arrival number up to
         which this covers the session.
         """
         columns = f"{rows.EVENT_COLUMNS}, n, seq"
         waiting = self._fetch(
             "select ts, n, length(text) from event where session_id = ?1 and not forgotten"
-            " and n not in (select n from unlearned)"
-            " and n > max(?3, coalesce((select n from learned where session_id = ?1), 0)) order by n limit ?2",
-            (session_id, limit, after),
+            f" and iif(?4 is null, n not in (select n from unlearned), not {rows.NOT_AGAIN}) and n <= coalesce(?4, n)"
+            " and n > max(?3, iif(?4 is null, coalesce((select n from learned where session_id = ?1), 0), 0))"
+            " order by n limit ?2",
+            (session_id, limit, after, again),
         )
         fresh = self._fetch(
             f"select {columns} from event where n in (select value from json_each(?)) and not forgotten",

@@ -23,6 +23,7 @@ from scrubjay.store.queries.members import MemberQueries
 from scrubjay.store.queries.memories import MemoryQueries
 from scrubjay.store.queries.names import NameQueries
 from scrubjay.store.queries.op_log import OpLogQueries
+from scrubjay.store.queries.relearning import RelearningQueries
 from scrubjay.store.queries.replication import ReplicationQueries
 from scrubjay.store.queries.review import ReviewQueries
 from scrubjay.store.queries.routes import RouteQueries
@@ -58,6 +59,7 @@ class Queries:
         self.members = MemberQueries(fetch)
         self.documents = DocumentQueries(fetch, self.grips, self.members)
         self.embed_queue = EmbedQueueQueries(fetch)
+        self.relearning = RelearningQueries(fetch, self.ops)
         self.routes = RouteQueries(fetch)
         self.snapshots = SnapshotQueries(fetch)
         self.stats = StatsQueries(fetch)

@@ -38,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     Route("add", "POST", "/v1/memories", status=201),
     Route("observe", "POST", "/v1/observe"),
     Route("learn", "POST", "/v1/learn"),
+    Route("relearn", "POST", "/v1/relearn"),
     Route("list", "GET", "/v1/memories"),
     Route("get", "GET", "/v1/memories/{ref}"),
     Route("update", "PATCH", "/v1/memories/{ref}"),
