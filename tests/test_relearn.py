@@ -716,3 +716,85 @@ def test_the_command_shows_what_it_would_do_and_begins_after_a_yes(shell: Shell)
     shell.json("jobs", "run", "relearn")
     assert shell.json("relearn")["cause"] is None
     assert {entry["memory"]["content"] for entry in shell.json("list")["entries"]} == {one, other}
+
+
+# --- a session that was under way when the Writer was turned on -------------------------------------------------------
+
+
+async def test_a_session_under_way_is_read_from_its_beginning_and_what_patterns_made_of_it_ends(
+    written: Opener, server: ModelServer
+) -> None:
+    server.answer = lambda asked: ANSWER if f"[1] person:\n  {FIRST}" in asked.text else "NONE"
+    async with written() as service:
+        await taught(service, FIRST, SECOND)
+        before = await listed(service)
+        await ingest(service, turn("And now for the invoices.", 60))
+
+        await job(service, "observe")
+
+        assert await listed(service) == [FACT]
+        assert len(server.asked) == 2
+        [run] = (await service.call(PERSON, "history", api.HistoryRequest(kind="observe"))).causes
+        await undo(service, run.id)
+        assert sorted(await listed(service)) == sorted(before)
+        await ingest(service, turn("And then the quay.", 70))
+        await job(service, "observe")
+    assert len(server.asked) == 3  # its beginning is not read at each look
+
+
+@pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=401), Fault(cut_short=True)])
+async def test_where_the_writer_fails_at_a_beginning_what_patterns_made_stays(
+    written: Opener, server: ModelServer, fault: Fault
+) -> None:
+    async with written() as service:
+        await taught(service, FIRST, SECOND)
+        before = await listed(service)
+        await ingest(service, turn("And now for the invoices.", 60))
+        server.faults.extend([None, fault, fault, fault])
+
+        await job(service, "observe")
+
+        assert len(server.asked) >= 2
+        assert await listed(service) == before
+
+
+async def test_a_long_beginning_is_left_to_relearn(written: Opener, server: ModelServer) -> None:
+    async with written(observer=replace(DEFAULT.observer, again_chars=100)) as service:
+        await taught(service, FIRST, SECOND)
+        before = await listed(service)
+        await ingest(service, turn("And now for the invoices.", 60))
+
+        await job(service, "observe")
+
+        assert len(server.asked) == 1
+        assert await listed(service) == before
+
+
+async def test_what_the_person_told_on_purpose_is_not_read_anew(written: Opener, server: ModelServer) -> None:
+    async with written() as service:
+        for text in ("We always use uv, never poetry.", "Ines signs the invoices on the first working day."):
+            await service.call(PERSON, "learn", api.LearnRequest(text=text, project=PROJECT))
+        before = await listed(service)
+        assert before
+        await job(service, "observe")
+        assert await listed(service) == before
+    assert server.asked == []
+
+
+async def test_what_patterns_learned_of_turns_that_were_not_read_anew_stays(
+    written: Opener, server: ModelServer
+) -> None:
+    async with written() as service:
+        await taught(service, FIRST)
+        assert (await relearn(service)).cause is not None
+        server.faults.append(Fault(status=401))
+        assert await job(service, "relearn") is not None
+        await ingest(service, turn(SECOND, 30))
+        upto = await service.store.read(lambda q: q.relearning.read_upto("s1"))
+        run = await service.relearn.under_way()
+        assert run is not None
+        await service.distill.run("s1")
+
+        await service.relearn._ended(run, upto)
+
+        assert await listed(service) == [SECOND]

@@ -3,14 +3,15 @@
 A session is read when so much is new that a question is worth its tokens, and a while after its end; one whose end
 nobody told, after longer. Where the Writer is away, over its caps, or gives no answer, sessions wait for it: nothing is
 marked as read, and the run fails with the Writer's error. One whose own question fails is tried less and less often,
-each time with fewer turns, while the others go on. Where it answers without directives, patterns read that step.
+each time with fewer turns, while the others go on. Where it answers without directives, patterns read that step. Of a
+session that was under way when the Writer was turned on, the beginning is read too, and replaces what was made of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.registry import Trigger
 from scrubjay.jobs.session_locks import SessionLocks
 from scrubjay.policy import MemoryPolicy
-from scrubjay.store import Store
+from scrubjay.store import Cause, Store
 from scrubjay.store.queries.events import SessionEnd
 from scrubjay.writer.budget import Asked, asked
 from scrubjay.writer.budgeted import BudgetedWriter
@@ -71,6 +72,7 @@ class Observe:
         alike: Alike,
         locks: SessionLocks,
         reader: Callable[[], Awaitable[Reader]],
+        told: Collection[str],
         now: Callable[[], Millis],
     ) -> None:
         self._store = store
@@ -82,8 +84,10 @@ class Observe:
         self._alike = alike
         self._locks = locks
         self._reader = reader
+        self._told = told
         self._now = now
         self._held: dict[str, _Held] = {}
+        self._reread: set[str] = set()  # sessions whose beginning was looked at: it is read once, whatever came of it
         self._paused_until = Millis(0)  # over its caps, the Writer is not asked in vain at each look
         self._seen: tuple[int, list[SessionEnd]] = (-1, [])  # the store's commits at the last look, and what waited
 
@@ -183,6 +187,7 @@ class Observe:
         cause = self._store.new_cause(JOB)
         for session_id in session_ids:
             held = self._held.get(session_id)
+            before = await self._store.read(lambda q, one=session_id: q.relearning.read_upto(one))  # type: ignore[misc]
             try:
                 while not self._stopping.is_set():
                     step = await observer.observe(session_id, names, cause, halvings=held.failures if held else 0)
@@ -190,6 +195,7 @@ class Observe:
                     if step is None:
                         break
                     made += step
+                made += await self._from_the_beginning(observer, session_id, names, cause, before)
             except ScrubjayError as error:
                 failed = error
                 self._hold(session_id, error)
@@ -202,6 +208,19 @@ class Observe:
                 raise failed
             log.warning("sessions wait for the writer code=%s", failed.code)
         return made
+
+    async def _from_the_beginning(
+        self, observer: SessionObserver, session_id: str, names: Mapping[str, str], cause: Cause, upto: int
+    ) -> int:
+        """Read what lesser readers had read of a session, once while this runs. Returns how many memories are new."""
+        if session_id in self._reread or self._stopping.is_set():
+            return 0
+        self._reread.add(session_id)
+        try:
+            return await observer.from_the_beginning(session_id, names, cause, upto, self._told)
+        except OF_A_QUESTION as error:
+            log.warning("what was made of a session stays code=%s", error.code)
+            return 0
 
     def _hold(self, session_id: str, error: ScrubjayError) -> None:
         """Leave a session alone for a while where the next look would only fail again."""

@@ -22,10 +22,12 @@ from scrubjay.ingest import intake
 from scrubjay.jobs import successions
 from scrubjay.jobs.alike import Alike
 from scrubjay.jobs.distill_session import SessionDistiller
+from scrubjay.jobs.relearn import put_away
 from scrubjay.jobs.session_commit import Again, Reading, SessionCommit, Stored
 from scrubjay.jobs.session_locks import SessionLocks
+from scrubjay.lifecycle.relearning import By, lesser
 from scrubjay.policy import MemoryPolicy
-from scrubjay.store import Cause, Store
+from scrubjay.store import Cause, Queries, Store, Transaction
 from scrubjay.writer.budgeted import BudgetedWriter
 from scrubjay.writer.port import Prompt
 from scrubjay_shared.errors import InvalidError
@@ -101,6 +103,45 @@ class SessionObserver:
             if step is None:
                 return None
             return await self._observed(session_id, step, cause, person_of(names), again)
+
+    async def from_the_beginning(
+        self, session_id: str, names: Mapping[str, str], cause: Cause, upto: int, told: Collection[str]
+    ) -> int:
+        """Read the beginning of a session, up to an arrival number, where lesser readers read it and it is not long.
+
+        What they made of it ends where the Writer has read all of that and does not say it again. Returns how many
+        memories are new. Raises as `again`, and then what they made stays.
+        """
+
+        def ending(queries: Queries) -> set[str]:
+            found = queries.relearning.of_session(session_id, told, lesser(By.WRITER))
+            return {
+                one
+                for one, (learned, kept) in found.items()
+                if kept is None and learned.sessions.keys() == {session_id} and learned.sessions[session_id] <= upto
+            }
+
+        replaced = await self._store.read(ending)
+        if not replaced:
+            return 0
+        if await self._store.read(lambda q: q.relearning.chars(session_id, upto)) > self._policy.observer.again_chars:
+            return 0
+        after = made = 0
+        stands: set[str] = set()
+
+        def mark(_: Transaction, n: int, said: Collection[str]) -> None:
+            nonlocal after
+            after = n
+            stands.update(said)
+
+        while await self._store.read(lambda q: q.relearning.has_left(session_id, after, upto)):
+            again = Again(after=after, upto=upto, job=JOB, ending=replaced, holds=lambda _: True, mark=mark)
+            stored = await self.again(session_id, names, cause, again)
+            if stored is None:
+                return made
+            made += len(stored.new)
+        await self._store.write(lambda tx: put_away(tx, sorted((replaced - stands) & ending(tx.queries))), cause=cause)
+        return made
 
     async def prompts(self, session_id: str, names: Mapping[str, str], most: int) -> list[Prompt]:
         """Return what would be asked about a session now, at most so many; nothing is asked, and nothing is marked.

@@ -63,6 +63,7 @@ class Readers:
             alike=alike,
             locks=locks,
             reader=reader,
+            told=told,
             now=now,
         )
         self.relearn = Relearn(

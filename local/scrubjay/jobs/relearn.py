@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,11 @@ def stop(tx: Transaction, cause: str) -> None:
         tx.set_meta(KEY, "")
 
 
+def put_away(tx: Transaction, ids: Sequence[str]) -> None:
+    """End memories that a new reading of their session did not find again."""
+    tx.memories.write([MemoryWrite(memory_id=one, fields={Field.ARCHIVED_AT: int(tx.now)}) for one in ids])
+
+
 def _keep(tx: Transaction, run: Run) -> None:
     tx.set_meta(KEY, json.dumps(asdict(run)))
 
@@ -98,8 +103,8 @@ class _Pace:
 class Relearn:
     """Reads the sessions of a run anew. `told` are sessions of what was told on purpose: nothing of these ends.
 
-    `reads` returns what reads, by the Writer or not; called in a thread. `reader` returns what reads turns of work where
-    it is not the Writer.
+    `reads` returns what reads, by the Writer or not; called in a thread. `reader` returns what reads turns of work
+    where it is not the Writer.
     """
 
     name = KIND
@@ -231,7 +236,7 @@ class Relearn:
         """Read the next turns of the session that a run is at, or end it where none is left or they cannot be read."""
         upto = await self._store.read(lambda q: q.relearning.read_upto(run.session))
         if not await self._store.read(lambda q: q.relearning.has_left(run.session, run.n or 0, upto)):
-            await self._ended(run, is_read=True)
+            await self._ended(run, upto)
             return
         if run.by_writer not in pace.reads:
             pace.reads[run.by_writer] = await asyncio.to_thread(self._reads, run.by_writer)
@@ -243,7 +248,7 @@ class Relearn:
         pace.failures = pace.failures + 1 if stored is None else 0
         pace.steps += stored is not None
         if pace.failures >= self._policy.observer.again_tries:
-            await self._ended(run, is_read=False)
+            await self._ended(run, 0)
             pace.failures = 0
 
     async def _step(self, run: Run, upto: int, pace: _Pace) -> Stored | None:
@@ -291,25 +296,26 @@ class Relearn:
 
         return find
 
-    async def _ended(self, run: Run, *, is_read: bool) -> None:
-        """End what a session's new reading did not find again, and go on to the next."""
+    async def _ended(self, run: Run, read_upto: int) -> None:
+        """End what a session's new reading did not find again, of turns up to an arrival number; go on to the next."""
         replaced = await self._lesser(run)
 
         def work(tx: Transaction) -> int | None:
             if not _is_at(tx, run):
                 return None
             found = tx.queries.relearning.of_session(run.session, self._told, replaced)
-            standing = {*run.stands, *run.carried, *(found if not is_read else ())}
+            standing = {*run.stands, *run.carried}
+            standing |= {one for one, (learned, _) in found.items() if learned.sessions[run.session] > read_upto}
             later = {one for one, (learned, _) in found.items() if max(learned.sessions) > run.session}
             ends = [one for one, (_, kept) in found.items() if kept is None and one not in standing | later]
-            tx.memories.write([MemoryWrite(memory_id=one, fields={Field.ARCHIVED_AT: int(tx.now)}) for one in ends])
+            put_away(tx, ends)
             carried = {one for one in standing if (one in later if one in found else one in run.carried)}
             _keep(tx, replace(run, done=run.done + 1, n=None, stands=(), carried=tuple(carried)))
             tx.jobs.count(KIND, {"sessions": 1, "ended_memories": len(ends)})
             return len(ends)
 
         ended = await self._store.write(work, cause=Cause(id=run.cause))
-        log.info("read a session again ended=%s is_read=%s", ended, is_read)
+        log.info("read a session again ended=%s upto=%d", ended, read_upto)
 
     async def _is_share_used(self) -> bool:
         kept = self._writer.caps.daily * (1 - self._policy.observer.again_share)

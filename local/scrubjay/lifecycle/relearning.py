@@ -8,7 +8,7 @@ the kind.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -55,10 +55,10 @@ class Lesser:
         return source.startswith(self.begins) and source != self.but
 
 
-def lesser(by: By, reader: str) -> Lesser:
+def lesser(by: By, reader: str = "") -> Lesser:
     """Return what who reads anew replaces. `reader` is the source of what this version's reader chooses.
 
-    >>> "reader/1" in lesser(By.WRITER, "reader/1"), "reader/1" in lesser(By.READER, "reader/1")
+    >>> "reader/1" in lesser(By.WRITER), "reader/1" in lesser(By.READER, "reader/1")
     (True, False)
     """
     if by is By.PATTERNS:
@@ -83,13 +83,14 @@ class Kept(StrEnum):
 class Learned:
     """A current memory with a passage that a lesser reader found.
 
-    `sources` are the readers of its passages, `sessions` where these were said. `named`: it has a name or an alias;
-    `helped`: somebody said so; `used`: a session used it; `supersedes`: it took another's place.
+    `sources` are the readers of its passages, `sessions` where these were said, each with the arrival number of the
+    last event of one. `named`: it has a name or an alias; `helped`: somebody said so; `used`: a session used it;
+    `supersedes`: it took another's place.
     """
 
     memory: Memory
     sources: frozenset[str]
-    sessions: frozenset[str]
+    sessions: Mapping[str, int]
     named: bool = False
     helped: bool = False
     used: bool = False
@@ -107,7 +108,7 @@ def kept(learned: Learned, log: Sequence[Op], told: Collection[str], replaced: L
         return Kept.PINNED
     if (
         learned.helped
-        or not learned.sessions.isdisjoint(told)
+        or any(session in told for session in learned.sessions)
         or any(source not in replaced for source in learned.sources)
         or review_state(memory.review) in {ReviewState.ACCEPTED, ReviewState.DISPUTED}
     ):

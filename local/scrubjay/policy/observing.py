@@ -49,6 +49,7 @@ class ObserverPolicy:
     output_tokens: int = 1_500  # of an answer: some forty facts; nobody learns more from a few thousand words
     max_facts: int = 48  # of one answer: what comes after them is a model that does not stop
     fact_chars: int = 600  # of one fact: a longer one is not one fact
+    again_chars: int = 36_000  # three questions: the beginning of a session that was under way without a Writer
     again_share: float = 0.5  # of a day's cap, for what was read before: the sessions of the day come first
     again_tries: int = 3  # with half the turns each time, until a session that is read again is left as it is
     estimated_calls: int = 60  # that an estimate reads: a second's work, and more tokens than the usual cap of a day

@@ -89,7 +89,7 @@ def _found(learned: Mapping[str, tuple[Learned, Kept | None]]) -> tuple[set[str]
     for one, why in learned.values():
         if why is None:
             memories += 1
-            sessions |= set(one.sessions)
+            sessions |= one.sessions.keys()
         else:
             kept[why.value] += 1
     return sessions, memories, kept

@@ -68,8 +68,8 @@ class RelearningQueries:
     def read_upto(self, session_id: str) -> int:
         """Return the arrival number up to which a session was read here: all of it where that is another device's."""
         found = self._fetch(
-            "select coalesce(case when s.last_n > coalesce(l.n, 0) then l.n end, (select max(n) from event"
-            " where session_id = s.id)) from session s left join learned l on l.session_id = s.id where s.id = ?",
+            "select iif(s.last_n > coalesce(l.n, 0), l.n, (select max(n) from event where session_id = s.id))"
+            " from session s left join learned l on l.session_id = s.id where s.id = ?",
             (session_id,),
         )
         return int(found[0][0] or 0) if found else 0
@@ -83,6 +83,15 @@ class RelearningQueries:
                 (session_id, after, upto),
             )
         )
+
+    def chars(self, session_id: str, upto: int) -> int:
+        """Return how much of a session up to an arrival number may be learned from, without what tools printed."""
+        found = self._fetch(
+            "select coalesce(sum(length(text)), 0) from event where session_id = ? and n <= ? and not forgotten"
+            f" and type <> 'tool_result' and not {rows.NOT_AGAIN}",
+            (session_id, upto),
+        )
+        return int(found[0][0])
 
     def sizes(self, session_ids: Collection[str]) -> list[EventSize]:
         """Return how large the events of some sessions are that may be learned from, session by session in order."""
@@ -103,15 +112,18 @@ class RelearningQueries:
             return {}
         wanted = rows.array(ids)
         sources: dict[str, set[str]] = {}
-        sessions: dict[str, set[str]] = {}
-        for memory_id, source, session_id in self._fetch(
-            "select distinct g.memory_id, g.source, e.session_id from json_each(?) w"
-            " cross join grip g on g.memory_id = w.value left join event e on e.id = g.event_id_start",
+        sessions: dict[str, dict[str, int]] = {}
+        for memory_id, source, session_id, last in self._fetch(
+            "select g.memory_id, g.source, e.session_id, max(e.n) from json_each(?) w"
+            " cross join grip g on g.memory_id = w.value"
+            " left join event e on e.id in (g.event_id_start, g.event_id_end)"
+            " group by g.memory_id, g.source, e.session_id",
             (wanted,),
         ):
             sources.setdefault(memory_id, set()).add(source)
             if session_id is not None:
-                sessions.setdefault(memory_id, set()).add(session_id)
+                said = sessions.setdefault(memory_id, {})
+                said[session_id] = max(last, said.get(session_id, 0))
         memories = self._fetch(
             f"select {rows.prefixed(rows.MEMORY_COLUMNS, 'm')}, null, null,"
             " exists (select 1 from name where memory_id = m.id),"
@@ -128,7 +140,7 @@ class RelearningQueries:
             learned = Learned(
                 memory=memory,
                 sources=frozenset(sources.get(memory.id, ())),
-                sessions=frozenset(sessions.get(memory.id, ())),
+                sessions=sessions.get(memory.id, {}),
                 named=bool(named),
                 helped=bool(helped),
                 used=bool(used),
