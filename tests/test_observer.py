@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from scrubjay import api
-from scrubjay.api.caller import PERSON
+from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.jobs import session_commit
 from scrubjay.policy import DEFAULT, MemoryPolicy
 from scrubjay.service.application import Application
@@ -595,3 +595,88 @@ async def test_an_agents_own_directives_are_read_beside_the_writers_answer(
             "The buoys are painted red every May.",
             "The crane server listens on port 9417 because the customer's firewall opens only that port.",
         ]
+
+
+# --- what a session was about -----------------------------------------------------------------------------------------
+
+TITLE, SUMMARY = "Port of the crane server", "The crane server listens on port 9417, which the firewall opens."
+TITLED = f"@title {TITLE}\n@summary {SUMMARY}\n"
+
+
+async def segments(service: Application, **more: Any) -> list[tuple[str, str]]:
+    await service.toc.finish()
+    nodes = (await service.call(PERSON, "timeline", api.TimelineRequest(level="segment", **more))).nodes
+    return [(node.title, node.summary) for node in nodes]
+
+
+async def test_what_the_writer_calls_the_turns_stands_in_the_table_of_contents(
+    observed: Opener, server: ModelServer
+) -> None:
+    server.answer = lambda _: TITLED + ANSWER
+    async with observed() as service:
+        await ingest(service, PORT, DONE, end(3))
+        await observe(service)
+        assert await segments(service) == [(TITLE, SUMMARY)]
+        [day] = (await service.call(PERSON, "timeline", api.TimelineRequest(level="day"))).nodes
+        found = await service.call(PERSON, "toc", api.TocRequest(id=day.id))
+        assert [(child.title, child.summary) for child in found.children] == [(TITLE, SUMMARY)]
+        assert len(await listed(service)) == 1
+
+        # It stays where the session goes on, and where the table is made again.
+        await ingest(service, turn("Is the quay free?", 30))
+        assert await segments(service) == [(TITLE, SUMMARY)]
+        await service.call(PERSON, "rebuild", api.RebuildRequest())
+        assert await segments(service) == [(TITLE, SUMMARY)]
+
+
+async def test_a_title_belongs_to_the_stretch_that_it_was_given_to(observed: Opener, server: ModelServer) -> None:
+    later = "The buoys at the quay must be painted red before the season begins."
+    server.answer = lambda _: TITLED if len(server.asked) == 1 else "@title Red buoys at the quay\nNONE"
+    async with observed() as service:
+        await ingest(service, turn(PORT.text, -20_000_000))
+        await observe(service)
+        await ingest(service, turn(later, -19_990_000))
+        await observe(service)
+        first, second = await segments(service)
+    assert first == (TITLE, SUMMARY)
+    assert second[0] == "Red buoys at the quay"
+    assert "event" in second[1]  # it has no sentence, so it is counted as ever
+
+
+async def test_a_title_goes_with_the_words_that_it_was_made_of(observed: Opener, server: ModelServer) -> None:
+    server.answer = lambda _: TITLED
+    async with observed() as service:
+        ids = (await ingest(service, PORT, DONE)).ids
+        await observe(service)
+        assert await segments(service) == [(TITLE, SUMMARY)]
+
+        await service.call(PERSON, "forget", api.ForgetRequest(ref=ids[0]))
+
+        [(title, summary)] = await segments(service)
+        assert TITLE not in title
+        assert "9417" not in summary
+        kept = await service.store.read(lambda q: q.fetch("select count(*) from toc_told"))
+    assert kept == [(0,)]
+
+
+async def test_a_title_is_seen_by_agents_of_its_project_alone(observed: Opener, server: ModelServer) -> None:
+    server.answer = lambda _: TITLED
+    async with observed() as service:
+        await ingest(service, PORT, DONE)
+        await observe(service)
+        await service.toc.finish()
+        for project, seen in ((PROJECT, [TITLE]), ("github.com/example/other", [])):
+            caller = Caller(principal=Principal.AGENT, project=project)
+            found = await service.call(caller, "timeline", api.TimelineRequest(level="segment"))
+            assert [node.title for node in found.nodes] == seen
+
+
+async def test_an_answer_with_a_title_and_nothing_else_leaves_nothing_to_patterns(
+    observed: Opener, server: ModelServer
+) -> None:
+    server.answer = lambda _: TITLED + "NONE"
+    async with observed() as service:
+        await ingest(service, PORT, DONE)
+        await observe(service)
+        assert await listed(service) == []
+        assert "malformed_facts" not in await counts(service)

@@ -323,3 +323,72 @@ def test_a_prompt_names_the_project_and_the_person_where_they_are_known() -> Non
     assert lines[1:3] == ["project: p1", "person: Ines </about>"]
     unknown = question([event(CRANE, project=None)], frozenset({"e0"}), [], POLICY)
     assert "<about" not in unknown.text
+
+
+# --- what turns are called --------------------------------------------------------------------------------------------
+
+SAID = (
+    event("The nightly export fails when the disk is full.", 0),
+    event("I found the cause: the export takes its lock before it checks the disk.", 1, role=Role.ASSISTANT),
+    tool("OSError: no space left near cobalt-7", 2),
+)
+TITLE, SUMMARY = (
+    "Nightly export and a full disk",
+    "The export fails because it takes the lock before it checks the disk.",
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"@title {TITLE}\n@summary {SUMMARY}\nNONE",
+        f"- **@title:** {TITLE}\n- **@summary:** {SUMMARY}\nNONE.",
+        f"@title\n{TITLE}\n\n@summary\n{SUMMARY}\n\nNONE",
+        f"@title {TITLE} @summary {SUMMARY}",
+        f"NONE\n@summary {SUMMARY}\n@title {TITLE}",
+        f'@title "{TITLE}"\n@summary {SUMMARY}\n@title Another one of the export\nNONE',
+        f'{{"title": "{TITLE}", "summary": "{SUMMARY}", "facts": []}}',
+        f'{{"@title": "{TITLE}", "@summary": "{SUMMARY}"}}',
+    ],
+)
+def test_a_title_and_a_summary_are_read_in_the_shapes_that_models_give_them(answer: str) -> None:
+    found = read_answer(answer, asked(*SAID), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert (found.titled.title, found.titled.summary) == (TITLE, SUMMARY)
+    assert (found.promoted, dict(found.counts), found.is_unusable) == ((), {}, False)
+
+
+def test_a_title_is_no_fact_and_takes_none_away() -> None:
+    answer = f"@title {TITLE}\n@summary {SUMMARY}\n@type insight\n@observe project\n{SUMMARY}\n"
+    found = read_answer(answer, asked(*SAID), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert [one.observation.type for one in found.promoted] == [MemoryType.INSIGHT]
+    assert found.titled.title == TITLE
+    assert dict(found.counts) == {"project_promoted_facts": 1}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Booking a holiday in Norway",  # nobody said that
+        "Export fails with cobalt",  # a tool did
+        "The 12 nightly exports",  # no such number
+        "export " * 30,
+    ],
+)
+def test_a_title_that_the_turns_do_not_say_is_dropped_and_counted(title: str) -> None:
+    found = read_answer(f"@title {title}\nNONE", asked(*SAID), policy=POLICY, distill_policy=DEFAULT.distill)
+    assert found.titled.title == ""
+    assert dict(found.counts) == {"dropped_titles": 1}
+
+
+def test_turns_of_two_projects_have_no_title() -> None:
+    both = asked(SAID[0], event("The other export is fine.", 1, project="p2"))
+    found = read_answer(f"@title {TITLE}\nNONE", both, policy=POLICY, distill_policy=DEFAULT.distill)
+    assert found.titled.title == ""
+
+
+def test_a_title_takes_no_word_from_what_was_pasted_or_remembered() -> None:
+    pasted = "Look at this export:\n```\nTraceback: cobalt reactor failed\n```\nThe nightly export fails again."
+    asking = asked(event(pasted))
+    for title, kept in (("Nightly export fails", True), ("Nightly export fails at the reactor", False)):
+        found = read_answer(f"@title {title}\nNONE", asking, policy=POLICY, distill_policy=DEFAULT.distill)
+        assert bool(found.titled.title) is kept

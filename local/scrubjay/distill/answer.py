@@ -19,6 +19,7 @@ from scrubjay.distill.scope import EVERYWHERE, PLACE
 from scrubjay.distill.support import Place, Said, Turns
 from scrubjay.policy import DistillPolicy, ObserverPolicy
 from scrubjay_shared.records import TRUST_ORDER, Event, Memory, Role, Scope, Trust, content_hash, least
+from scrubjay_shared.text import analyse
 
 SOURCE = "observer/1"
 """The reader's name and version, for `Grip.source`. Raised when places are looked for in another way."""
@@ -26,6 +27,8 @@ SOURCE = "observer/1"
 THOUGHT = re.compile(r"\A.{0,200000}</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 """What some models write before they answer."""
 
+NUMBER = re.compile(r"\d+")
+NONE_ALONE = re.compile(rf"^[ \t`*\"]*{NOTHING}[`*\".]*[ \t]*$", re.IGNORECASE | re.MULTILINE)
 NONE = re.compile(rf"[\s`*\"]*{NOTHING}\b", re.IGNORECASE)
 
 
@@ -58,15 +61,28 @@ class Promoted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Titled:
+    """What turns were about, in a few words and in a sentence; "" where the observer's do not count."""
+
+    title: str = ""
+    summary: str = ""
+
+
+UNTITLED = Titled()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What an answer promotes, in its order, and what was counted under the names of the specification.
 
-    `is_unusable`: it says something, and none of it is a directive. Then it is no answer of an observer.
+    `is_unusable`: it says something, and none of it is a directive. Then it is no answer of an observer. `titled` is
+    what it calls the turns.
     """
 
     promoted: tuple[Promoted, ...]
     counts: Mapping[str, int]
     is_unusable: bool
+    titled: Titled = UNTITLED
 
 
 def read_answer(
@@ -81,11 +97,16 @@ def read_answer(
     said = THOUGHT.sub("", answer, count=1).strip()
     listed = from_json(said)
     directives = parse_directives(said if listed is None else listed, asked.memories)
-    if not directives.observed and not directives.malformed and (listed == "" or NONE.match(said)):
-        return Answered(promoted=(), counts={}, is_unusable=False)
-    is_unusable = not directives.observed
+    titled = _titled(directives.told, asked, policy)
+    dropped = sum(bool(words) for words in directives.told.values()) - (bool(titled.title) + bool(titled.summary))
+    none = len(NONE_ALONE.findall(said))
+    if not directives.observed and not directives.malformed and (listed == "" or NONE.match(said) or none):
+        counts = {"dropped_titles": dropped} if dropped else {}
+        return Answered(promoted=(), counts=counts, is_unusable=False, titled=titled)
+    is_unusable = not directives.observed and not directives.told
     counted: Counter[str] = Counter(
-        dropped_untagged_facts=directives.dropped_untagged,
+        dropped_titles=dropped,
+        dropped_untagged_facts=max(directives.dropped_untagged - none, 0),
         malformed_facts=max(directives.malformed, int(is_unusable)),
         unknown_types=directives.unknown_types,
     )
@@ -107,7 +128,45 @@ def read_answer(
         promoted=tuple(kept.values()),
         counts={name: count for name, count in counted.items() if count},
         is_unusable=is_unusable,
+        titled=titled,
     )
+
+
+def _titled(given: Mapping[str, str], asked: Question, policy: ObserverPolicy) -> Titled:
+    """Return what an observer calls the turns, as far as these say it.
+
+    Half of its words were spoken in the new turns, and every number in some turn. The others are its own: none comes
+    from a paste, a tool or a memory, which nobody here said, and which may be forgotten by itself. Turns of several
+    projects have no name that each of them may see.
+    """
+    spoken = [at for at, event in enumerate(asked.events) if was_said(event)]
+    words = {at: _own_text(asked.events[at]) for at in spoken}
+    said = {at: set(analyse(text)) for at, text in words.items()}
+    fresh = set[str]().union(*(stems for at, stems in said.items() if at in asked.fresh))
+    own = set[str]().union(*said.values())
+    strange = {stem for event in asked.events for stem in analyse(event.text)}
+    strange |= {stem for memory in asked.memories.values() for stem in analyse(memory.content)}
+    numbers = {number for text in words.values() for number in NUMBER.findall(text)}
+    is_of_one = len({asked.events[at].project for at in spoken if at in asked.fresh}) == 1
+
+    def checked(text: str, chars: int) -> str:
+        line = " ".join(text.split())
+        stems = set(analyse(line))
+        is_said = len(stems & fresh) >= policy.told_floor * len(stems) and stems.isdisjoint(strange - own)
+        is_said &= numbers.issuperset(NUMBER.findall(line))
+        return line if stems and is_said and is_of_one and len(line) <= chars else ""
+
+    return Titled(
+        title=checked(given.get("title", ""), policy.title_chars),
+        summary=checked(given.get("summary", ""), policy.summary_chars),
+    )
+
+
+def _own_text(event: Event) -> str:
+    """Return what the author of a turn wrote of it: of a person's, not what was pasted."""
+    if event.role is not Role.USER:
+        return event.text
+    return "\n".join(event.text[span.start : span.end] for span in own_words(event.text))
 
 
 def turns_of(events: Sequence[Event], fresh: Collection[int], policy: ObserverPolicy) -> Turns:

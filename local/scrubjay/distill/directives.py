@@ -1,13 +1,14 @@
 """The directives of an observer's output, in the shapes that models give them; what has no tag is dropped and counted.
 
 `@observe SCOPE` promotes one fact; `@topic`, `@type`, `@turns` and `@supersedes` beside it belong to that fact.
+`@title` and `@summary` say what all of it was about.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ MARKS = re.compile(r"(?:[-*+•>#]+\s+|\d{1,3}[.)]\s+|\[\d{1,5}\]\s*|[*_`]+)*")
 """What models put before a line: bullets, numbers, a turn in brackets, bold, code."""
 
 NAMED = re.compile(
-    r"[*_`]*@(?P<name>observe|topic|type|turns?|supersedes)(?![\w-])[*_`]*\s*[:=]?[*_`\s]*", re.IGNORECASE
+    r"[*_`]*@(?P<name>observe|topic|type|turns?|supersedes|title|summary)(?![\w-])[*_`]*\s*[:=]?[*_`\s]*", re.IGNORECASE
 )
 """The name of a tag, with a colon or without, bold or as code."""
 
@@ -40,8 +41,11 @@ VALUE_CHARS = 600
 WRAP_COLUMN = 60
 """From which a line without a stop goes on in the next one, as in `prose`."""
 
-NEXT = re.compile(r"(?<=\s)(?=[*_`]{0,3}@(?:observe|topic|type|turns?|supersedes)(?![\w-]))", re.IGNORECASE)
+NEXT = re.compile(
+    r"(?<=\s)(?=[*_`]{0,3}@(?:observe|topic|type|turns?|supersedes|title|summary)(?![\w-]))", re.IGNORECASE
+)
 FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
+TELLING = ("title", "summary")
 ATTRIBUTES = ("topic", "type", "turns", "supersedes")
 FACT_NAMES = ("fact", "content", "text", "statement", "memory")
 SCOPES = {scope.value: scope for scope in Scope}
@@ -71,13 +75,14 @@ class Directive:
 class Directives:
     """What a text promotes, in order, and how many lines were dropped: malformed directives, and untagged lines.
 
-    `unknown_types` were left out, and their facts taken.
+    `unknown_types` were left out, and their facts taken. `told` is what it says under `title` and `summary`.
     """
 
     observed: tuple[Directive, ...] = ()
     malformed: int = 0
     dropped_untagged: int = 0
     unknown_types: int = 0
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_directives(text: str, known: Collection[str] = ()) -> Directives:
@@ -87,7 +92,8 @@ def parse_directives(text: str, known: Collection[str] = ()) -> Directives:
     the next fact, and several may stand in one line. Bullets, numbers, bold and code around a line do not count, and a
     long line without a stop goes on in the next. A line without a directive is dropped. So is a directive with an
     unknown scope, turns that are no numbers, or an id that is not among the `known` ones (and the line after it counts
-    as untagged), and one without a fact. An unknown type is left out.
+    as untagged), and one without a fact. An unknown type is left out. Of titles and summaries the first counts: its
+    words stand behind the tag or in the next line.
     """
     reader = _Reader(known)
     position = 0
@@ -114,12 +120,15 @@ def from_json(text: str) -> str | None:
         read = json.loads(bare)
     except (ValueError, RecursionError):
         return None
+    lines: list[str] = []
     if isinstance(read, dict):
+        given = {str(name).lower().lstrip("@"): value for name, value in read.items()}
+        lines += [f"@{name} {_one_line(given[name])}" for name in TELLING if isinstance(given.get(name), str)]
         held = next((value for value in read.values() if isinstance(value, list) and _are_objects(value)), None)
-        read = [read] if held is None else held
+        is_told = bool(lines) and given.keys().isdisjoint((*FACT_NAMES, "observe", "scope"))
+        read = held if held is not None else [] if is_told else [read]
     if not isinstance(read, list) or not _are_objects(read):
         return None
-    lines: list[str] = []
     for each in read:
         said = {str(name).lower().lstrip("@"): value for name, value in each.items()}
         fact = next((said[name] for name in FACT_NAMES if isinstance(said.get(name), str)), None)
@@ -143,7 +152,7 @@ def _one_line(value: object) -> str:
 class _Reader:
     """What was read so far. `spoiled`: an attribute of the fact to come was malformed, so that it is not taken.
 
-    `wrapped`: the last line was a fact that goes on in the next.
+    `wrapped`: the last line was a fact that goes on in the next. `awaited`: under which name `told` has the next line.
     """
 
     known: Collection[str]
@@ -155,13 +164,17 @@ class _Reader:
     attributes: dict[str, Any] = field(default_factory=dict)
     spoiled: bool = False
     wrapped: bool = False
+    told: dict[str, str] = field(default_factory=dict)
+    awaited: str = ""
 
     def read(self, bare: str, begin: int) -> None:
         """Take in one line that holds something, and where it begins."""
         marks = MARKS.match(bare)
         at = marks.end() if marks else 0
         if NAMED.match(bare, at) is None and not bare[at:].lower().startswith("@observe"):
-            if self.wrapped and at == 0:
+            if self.awaited:
+                self._tell(self.awaited, bare[at:])
+            elif self.wrapped and at == 0:
                 self._go_on(bare, begin)
             elif self.scope is None:
                 self.untagged += 1
@@ -169,7 +182,7 @@ class _Reader:
             else:
                 self._promote(bare, at, begin)
             return
-        self.wrapped = False
+        self.wrapped, self.awaited = False, ""
         while (named := NAMED.match(bare, at)) is not None:
             at = named.end()
             name = named["name"].lower()
@@ -180,7 +193,11 @@ class _Reader:
                 continue
             following = NEXT.search(bare, at)
             upto = following.start() if following else len(bare)
-            self._attribute(name, bare[at : min(upto, at + VALUE_CHARS)].strip().rstrip("*_`").strip())
+            value = bare[at : min(upto, at + VALUE_CHARS)].strip().rstrip("*_`").strip()
+            if name in TELLING:
+                self._tell(name, value)
+            else:
+                self._attribute(name, value)
             at = upto
         if at < len(bare):  # "@observer"
             self._spoil()
@@ -192,7 +209,14 @@ class _Reader:
             malformed=self.malformed + (self.scope is not None),
             dropped_untagged=self.untagged,
             unknown_types=self.unknown_types,
+            told=self.told,
         )
+
+    def _tell(self, name: str, value: str) -> None:
+        """Take in a title or a summary; without words, those of the next line."""
+        self.awaited = "" if value else name
+        if value:
+            self.told.setdefault(name, value.strip('*_`"“”').strip())
 
     def _observe(self, bare: str, at: int, begin: int) -> int:
         """Take in a scope, and the fact where it stands behind it. Returns where the line goes on."""

@@ -220,6 +220,8 @@ class SessionObserver:
             counts=answered.counts,
             keeps_streak=asked is not None,
             again=again,
+            titled=answered.titled,
+            fresh=step.new,
         )
         stored = await self._commit.store_at_last(reading, cause)
         if stored is not None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from scrubjay.distill import Observation, same_memory
 from scrubjay.distill.answer import SOURCE as OBSERVER
-from scrubjay.distill.answer import Promoted
+from scrubjay.distill.answer import UNTITLED, Promoted, Titled
 from scrubjay.distill.attributed import is_plain
 from scrubjay.distill.observe import PROMOTED, SOURCE
 from scrubjay.distill.pasted import brings_others, is_all_own
@@ -77,8 +77,9 @@ class Reading:
 
     It is None of a reading out of turn, of events whose own turn is still to come or is long past: how far the session
     was read stays as it is, as it does of one `again`. `events` are all that it was shown; `counts` are added to those
-    of its `job`. With `keeps_streak`, the job's `malformed_reject_streak` goes on where some were malformed, and back
-    to zero where none. What was learned of the events `taken_back` alone ends, when they were.
+    of its `job`. `titled` is what its reader calls those that are `fresh`, by id. With `keeps_streak`, the job's
+    `malformed_reject_streak` goes on where some were malformed, and back to zero where none. What was learned of the
+    events `taken_back` alone ends, when they were.
     """
 
     session_id: str
@@ -90,6 +91,8 @@ class Reading:
     keeps_streak: bool = False
     taken_back: Mapping[str, Millis] = field(default_factory=dict)
     again: Again | None = None
+    titled: Titled = UNTITLED
+    fresh: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +211,7 @@ class SessionCommit:
             if writes:
                 tx.memories.write(writes)
             _mark(tx, reading, {*pending, *grown})
+            _title(tx, reading)
             counts = {**counted, "forgotten_facts": len(unwanted)} if unwanted else counted
             streak = tx.jobs.count(reading.job, counts, keeps_streak=reading.keeps_streak)
             forgotten = {Refused.FORGOTTEN: lost} if (lost := len((gone - there) & {*pending, *grown})) else {}
@@ -361,6 +365,15 @@ def _mark(tx: Transaction, reading: Reading, said: Collection[str]) -> None:
         reading.again.mark(tx, reading.upto, said)
     elif reading.upto is not None:
         tx.events.distilled(reading.session_id, reading.upto)
+
+
+def _title(tx: Transaction, reading: Reading) -> None:
+    """Keep what a reader calls the turns, for the table of contents; not what says forgotten words."""
+    titled = [reading.titled.title, reading.titled.summary]
+    projects = {event.project for event in reading.events if event.id in reading.fresh}
+    said = [Statement(text=text, project=project) for text in titled for project in projects]
+    if any(titled) and tx.forget.left_of(said) == [one.text for one in said]:
+        tx.toc.tell([event.id for event in reading.events], reading.fresh, *titled)
 
 
 def _made_before(tx: Transaction, ids: Collection[str]) -> tuple[set[str], set[str]]:

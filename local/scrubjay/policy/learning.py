@@ -116,6 +116,7 @@ class TocPolicy:
     asked_seconds: float = 1.0  # since the last question before its next step: who is answered asks on within this
     way_seconds: float = 5.0  # the longest that questions without a pause put off a step: of a tenth of a second
     title_chars: int = 80  # of a segment's title: one line
+    told_chars: int = 600  # of a segment's summary by the Writer: two sentences, where it read that in two parts
     bullets: int = 5  # of a segment or a period, as shown
     kept_bullets: int = 10  # of each period, for the next longer one to choose from
     shown_in_list: int = 2  # bullets of a node among its parent's children: enough to choose by

@@ -38,7 +38,7 @@ class ObserverPolicy:
     hold_most_seconds: float = 21_600.0  # doubled up to this: one that always fails costs four calls a day
     look_seconds: float = 10.0  # between two looks whether a session has become quiet
     prompt_chars: int = 24_000  # of turns and memories: about 6,000 tokens, which every model in use can read
-    rules_chars: int = 3_000  # of the rules and fences around them, as an estimate of what a call reserves
+    rules_chars: int = 3_400  # of the rules and fences around them, as an estimate of what a call reserves
     turn_chars: int = 6_000  # of one turn: what is decided in it stands at its beginning or its end
     tool_chars: int = 400  # of what a tool printed: its first lines say what it was
     context_chars: int = 3_000  # of the turns before the new ones: what "that" and "yes" refer to
@@ -53,4 +53,7 @@ class ObserverPolicy:
     again_share: float = 0.5  # of a day's cap, for what was read before: the sessions of the day come first
     again_tries: int = 3  # with half the turns each time, until a session that is read again is left as it is
     estimated_calls: int = 60  # that an estimate reads: a second's work, and more tokens than the usual cap of a day
+    title_chars: int = 80  # of what the turns were about: one line of a list
+    summary_chars: int = 300  # of one sentence on it
+    told_floor: float = 0.5  # of their words that somebody spoke: the others name what was done in words of their own
     streak: int = 3  # commits in a row with malformed directives before a warning: as the specification says

@@ -323,18 +323,21 @@ class _Reader:
         spans = {one[:3] for each in found for one in each.passages}
         spans |= {each.outline.title[:3] for each in found if each.outline.title is not None}
         words = self._q.toc.excerpts(spans)
-        return [self._node(each, words) for each in found]
+        told = self._q.toc.told([each.node.key for each in found if each.node.level is Level.SEGMENT])
+        return [self._node(each, words, told.get(each.node.key, ())) for each in found]
 
-    def _node(self, found: Found, words: dict[tuple[str, int, int], str]) -> TocNode:
+    def _node(self, found: Found, words: dict[tuple[str, int, int], str], told: Sequence[tuple[str, str]]) -> TocNode:
         outline = found.outline
         bullets = [one for one in found.passages if one[:3] in words]
         title = periods.title(found.node.level, found.node.key) if found.node.level is not Level.SEGMENT else ""
         if outline.title is not None:
             title = cut_short(words.get(outline.title[:3], ""), self._policy.title_chars)
+        title = next((given for given, _ in told if given), title)
+        summary = cut_short(" ".join(given for _, given in told if given), self._policy.told_chars)
         return TocNode(
             id=found.node.id,
             title=title or rollup.counted(outline.events, "event"),
-            summary=rollup.summary(outline, self._policy),
+            summary=summary or rollup.summary(outline, self._policy),
             start=outline.start,
             end=outline.end,
             bullets=tuple(words[one[:3]] for one in bullets),

@@ -547,6 +547,17 @@ CREATE TABLE session_agent (
   primary key (session_id, agent, project)
 ) strict, without rowid;
 
+CREATE TABLE toc_told (
+  session_id text not null,
+  place text not null,              -- of the first event that was read, as in toc_segment
+  since text not null,              -- of the first that was shown beside these
+  last text not null,               -- of the last
+  title text not null,              -- '' where it gave none that counts
+  summary text not null,
+  crc integer,
+  primary key (session_id, place)
+) strict, without rowid;
+
 CREATE INDEX event_dedupe on event (dedupe_key);
 
 CREATE INDEX op_entity on op (entity);

@@ -63,6 +63,7 @@ TABLES = (
     Table(name="job_run", role=Role.LOCAL),
     Table(name="instruction_file", role=Role.LOCAL),
     Table(name="unremembered", role=Role.LOCAL),
+    Table(name="toc_told", role=Role.LOCAL),
     Table(name="writer_call", role=Role.LOCAL),
     Table(name="tombstone_hit", role=Role.LOCAL),
     Table(name="vault", role=Role.LOCAL),

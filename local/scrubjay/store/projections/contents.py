@@ -18,7 +18,7 @@ _PLACE = rows.PLACE.replace("t.", "e.")
 
 
 class Contents:
-    """The tables `toc_segment`, `toc_period` and `toc_stale`, within one transaction."""
+    """The tables `toc_segment`, `toc_period`, `toc_stale` and `toc_told`, within one transaction."""
 
     def __init__(self, context: WriteContext) -> None:
         self._context = context
@@ -73,6 +73,10 @@ class Contents:
             (event_ids,),
         )
         self.mark((session_id, place) for session_id, place, _ in found)
+        self._run_many(
+            "delete from toc_told where session_id = ?1 and since <= ?2 and last >= ?2",
+            [(session_id, place) for session_id, place, _ in found],
+        )
         gone = {
             row[0]: (str(row[1]), str(row[2]))
             for session_id, place, ts in found

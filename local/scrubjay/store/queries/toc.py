@@ -210,6 +210,19 @@ class TocQueries:
             )
         }
 
+    def told(self, ids: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """Return what the Writer calls the stretches that begin in some segments: (title, summary), "" for none."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        for segment_id, title, summary in self._fetch(
+            "select s.id, t.title, t.summary from json_each(?) w cross join toc_segment s on s.id = w.value"
+            " cross join toc_told t on t.session_id = s.session_id and t.place >= s.place and not exists (select 1"
+            " from toc_segment n where n.session_id = s.session_id and n.place > s.place and n.place <= t.place)"
+            " order by t.place",
+            (rows.array(ids),),
+        ):
+            found.setdefault(str(segment_id), []).append((str(title), str(summary)))
+        return found
+
     def segments_of_session(self, session_id: str, start: str, end: str | None) -> list[StoredSegment]:
         """Return the segments of a session that begin from one place on, and before another, in order."""
         return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from scrubjay.store import contents, rows
@@ -10,6 +11,8 @@ from scrubjay.store.projections.contents import Contents
 from scrubjay.store.queries.toc import Stale
 from scrubjay.store.write_context import WriteContext
 from scrubjay.toc import VERSION
+
+_PLACE = rows.PLACE.replace("t.", "e.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,26 @@ class TocWrites:
         for cut in step.cuts:
             self._go_on(cut)
         return True
+
+    def tell(self, shown: Collection[str], fresh: Collection[str], title: str, summary: str) -> None:
+        """Keep what the Writer calls some events of one session, in place of what it called any of them before.
+
+        It was `shown` more than those that are `fresh`.
+        """
+        found = self._context.queries.fetch(
+            f"select e.session_id, min(iif(e.id in (select value from json_each(?2)), {_PLACE}, null)), min({_PLACE}),"
+            f" max({_PLACE}) from event e where e.id in (select value from json_each(?1))",
+            (rows.array(shown), rows.array(fresh)),
+        )
+        session_id, place, since, last = found[0]
+        if place is not None:
+            self._context.run(
+                "delete from toc_told where session_id = ? and place <= ? and last >= ?", (session_id, last, place)
+            )
+            self._context.run(
+                "insert into toc_told (session_id, place, since, last, title, summary) values (?, ?, ?, ?, ?, ?)",
+                (session_id, place, since, last, title, summary),
+            )
 
     def _go_on(self, cut: Cut) -> None:
         """Note from where a session is still to be cut, or that this is done."""
