@@ -167,7 +167,7 @@ def test_no_agent_is_handed_the_other_side_unasked() -> None:
     )  # fmt: skip
     answer = api.RecallResponse(hits=(hit,), mode="hybrid", tokens=9, elapsed_ms=1.0, confidence=0.9)
 
-    found = handing.recalled(answer, DEFAULT.handing, session_id="s", now=Millis(2), utc_offset=0)
+    found = handing.recalled(answer, DEFAULT.handing, session_id="s", now=Millis(2), utc_offset=0, guessed={})
 
     assert ["Stable nine." in item.text for item in found] == [True]  # and not taken for the session's own words
     assert "zebra" not in found[0].text

@@ -21,7 +21,7 @@ from scrubjay.retrieval.packing import CUT
 from scrubjay.service.application import Application
 from scrubjay_shared.clock import Millis
 from scrubjay_shared.errors import DeniedError, InvalidError, TooLargeError
-from scrubjay_shared.records import AUTHOR, Kind, Memory, MemoryType, Scope, Trust
+from scrubjay_shared.records import AUTHOR, Kind, Memory, MemoryDraft, MemoryType, Scope, Trust
 from scrubjay_shared.text import estimate_tokens
 
 pytestmark = pytest.mark.anyio
@@ -199,6 +199,58 @@ async def test_what_was_replaced_is_not_handed_over(taught: Application) -> None
 
     assert "SQLite" not in await hook(taught, started("second"), inject=True)
     assert f"[{old.id}]" not in await ask(taught, "third", "What did we decide to use for the cart store?")
+
+
+async def added(service: Application, content: str, at: int) -> str:
+    draft = MemoryDraft(
+        content=content, type=MemoryType.DECISION, scope=Scope.PROJECT, resource_id=SHOP, created_at=Millis(at)
+    )
+    return str((await service.call(PERSON, "add", draft)).memory.id)
+
+
+PARCELS = "Parcels go out with DHL."
+SWITCHED = "DHL keeps losing parcels, so we switched parcels to GLS."
+"""No rule says that this replaces the other; the fitted chance is high."""
+
+
+async def test_what_a_guess_alone_questions_is_told_after_what_questions_it_and_says_so(service: Application) -> None:
+    old, new = await added(service, PARCELS, 1_000), await added(service, SWITCHED, 2_000)
+
+    start = await hook(service, started("second"), inject=True)
+    page = await service.call(PERSON, "brief", api.BriefRequest(project=SHOP))
+    beside = await ask(service, "third", "Which service do the parcels go out with, DHL or GLS?")
+
+    assert 0 < start.index(SWITCHED) < start.index(PARCELS)
+    assert f"may be out of date: see [{new[-6:]}]) {PARCELS}" in start
+    assert [item.ref for item in page.items] == [new, old]
+    assert f"may be out of date: see [{new}]) {PARCELS}" in beside
+    assert beside.index(SWITCHED) < beside.index(PARCELS)
+
+
+async def test_a_question_that_was_answered_marks_nothing_any_more(service: Application) -> None:
+    old, new = await added(service, PARCELS, 1_000), await added(service, SWITCHED, 2_000)
+    both = api.ResolveRequest(ref=new, field="may_supersede", version=old)
+    entry = await service.call(PERSON, "resolve", both)
+
+    kept = await hook(service, started("second"), inject=True)
+    await service.call(PERSON, "supersede", api.SupersedeRequest(ref=old, by=new))
+    ended = await hook(service, started("third"), inject=True)
+
+    assert entry.memory.metadata == {}
+    assert PARCELS in kept
+    assert "out of date" not in kept
+    assert SWITCHED in ended
+    assert PARCELS not in ended
+
+
+async def test_what_a_rule_questions_is_handed_to_nobody_unasked(service: Application) -> None:
+    """A guess about the same memory does not bring it back."""
+    await added(service, PARCELS, 1_000)
+    await added(service, "For now parcels go out with UPS.", 2_000)
+    await added(service, SWITCHED, 3_000)
+
+    assert PARCELS not in await hook(service, started("second"), inject=True)
+    assert f") {PARCELS}" not in await ask(service, "third", "Which service do the parcels go out with, DHL or GLS?")
 
 
 async def test_another_projects_decisions_stay_there(taught: Application) -> None:

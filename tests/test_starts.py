@@ -209,6 +209,22 @@ def test_two_lines_of_which_neither_may_stand_for_the_other_are_both_told() -> N
     assert start.ranked([rule, fact, everywhere], POLICY) == [rule, fact, everywhere]
 
 
+def test_what_questions_a_line_is_told_before_it_however_little_it_is_worth() -> None:
+    new = Known(memory=memory("Make it sixty now.", 2), worth=0.01)
+    old = Known(memory=memory("Keys get thirty requests a minute.", 1), worth=0.9, questioned_by=new.memory.id)
+    gone = Known(memory=memory("Anna signs releases.", 3), worth=0.5, questioned_by="of another project")
+
+    assert [one.memory for one in start.ranked([old, new, gone], POLICY)] == [new.memory, old.memory, gone.memory]
+    assert start.ranked([replace(old, worth=0.01), new], POLICY) == []
+
+
+def test_two_lines_that_question_each_other_are_both_told() -> None:
+    one, other = memory("Keys get thirty requests a minute.", 1), memory("Keys get sixty requests a minute.", 2)
+    lines = [Known(memory=one, worth=0.9, questioned_by=other.id), Known(memory=other, worth=0.9, questioned_by=one.id)]
+
+    assert {line.memory.id for line in start.ranked(lines, POLICY)} == {one.id, other.id}
+
+
 def test_what_an_agent_put_into_the_layer_is_no_pin_until_the_person_accepts_it() -> None:
     said = memory("The index is rebuilt by night.", layer=Layer.SURFACED, trust=Trust.AGENT)
 

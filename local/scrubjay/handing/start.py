@@ -10,14 +10,15 @@ than it could have brought.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from scrubjay.api import Section
 from scrubjay.distill.sameness import EDGES, same_words
 from scrubjay.handing.features import is_outright
 from scrubjay.lifecycle.trust import is_believed
 from scrubjay.policy import TYPE_SALIENCE, HandingPolicy
+from scrubjay.retrieval.doubts import later_first
 from scrubjay_shared.records import Kind, Layer, Memory, MemoryType, ReviewState, Scope, Trust, author_of, review_state
 
 SECTIONS = {
@@ -37,11 +38,15 @@ FILLERS = frozenset({"a", "also", "an", "now", "please", "really", "the"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A memory that may be told: its worth, in [0, 1] or a little above, and how probably this session will need it."""
+    """A memory that may be told: its worth, in [0, 1] or a little above, and how probably this session will need it.
+
+    `questioned_by` is a later one that likely tells of a change of mind about it.
+    """
 
     memory: Memory
     worth: float
     probability: float | None = None
+    questioned_by: str | None = None
 
     @property
     def section(self) -> Section:
@@ -98,14 +103,23 @@ def is_spent(memory: Memory, unused: int, policy: HandingPolicy) -> bool:
 
 
 def ranked(
-    known: Iterable[Known], policy: HandingPolicy, may: Callable[[Memory], bool] = lambda _: True
+    known: Sequence[Known], policy: HandingPolicy, may: Callable[[Memory], bool] = lambda _: True
 ) -> list[Known]:
     """Return what is worth telling, what is pinned first, the rest by merit; of two in the same words, one.
 
     `may` says whether a memory may be told at all; it is asked only of what comes first. Of what belongs to the project
-    and of what does not there are at most `looked_over`, more than any budget holds.
+    and of what does not there are at most `looked_over`, more than any budget holds. What questions a line is told
+    before it, and is worth as much: who reads that something may have changed is to read what to.
     """
     worthy = [one for one in known if one.is_pinned or one.worth >= policy.worth_floor]
+    lifted = {
+        one.questioned_by: max(one.worth, policy.worth_floor) for one in sorted(worthy, key=lambda one: one.worth)
+    }
+    worthy = [
+        replace(one, worth=max(one.worth, lifted.get(one.memory.id, 0.0)))
+        for one in known
+        if one.is_pinned or one.worth >= policy.worth_floor or one.memory.id in lifted
+    ]
     worthy.sort(key=lambda one: (not one.is_pinned, -merit(one, policy), -one.memory.created_at, one.memory.id))
     kept: list[tuple[Known, tuple[str, ...]]] = []
     room = {True: policy.looked_over, False: policy.looked_over}
@@ -122,7 +136,8 @@ def ranked(
             kept[place][0].memory.created_at < one.memory.created_at or not _stands_for(kept[place][0], one)
         ):
             kept[place] = (one, said)
-    return [one for one, _ in kept]
+    questioned = {one.memory.id: one.questioned_by for one, _ in kept if one.questioned_by}
+    return later_first([one for one, _ in kept], questioned, lambda one: one.memory.id)
 
 
 def merit(one: Known, policy: HandingPolicy) -> float:

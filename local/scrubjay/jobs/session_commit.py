@@ -162,7 +162,9 @@ class SessionCommit:
         alike = await successions.candidates(self._alike, [one.content for one in statements], self._policy)
         ended = [*taken.ended, *taken.repeated()]
         named = {(one.old, one.new) for one in ended}
-        found = await successions.find(statements, alike, self._policy, also_each_other=True)
+        said_in = [by_id[kept.observation.event_id_start].text for kept, _ in pending.values()]
+        turns = [text if len(text) <= self._policy.supersession.turn_chars else "" for text in said_in]
+        found = await successions.find(statements, alike, self._policy, turns=turns)
         replaced = [*ended, *(one for one in found if (one.old, one.new) not in named)]
         reviews = await asyncio.to_thread(self._reviews, pending, by_id, contradicting(replaced))
 

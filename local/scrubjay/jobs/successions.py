@@ -2,7 +2,8 @@
 
 `lifecycle.supersession` decides. What it is sure of ends the earlier memory (`valid_to`, `superseded_by`) under the
 cause of the write that brought the later one, so that undoing that write takes it back. What it is unsure of is noted
-in the later memory's metadata (`MAY_SUPERSEDE`), where `conflicts` finds it.
+in the later memory's metadata (`MAY_SUPERSEDE`), where `conflicts` finds it. What no rule sees and `lifecycle.minds`
+finds likely is noted there too, as a guess (`GUESSED`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, Protocol
 from scrubjay.distill.sameness import same_words
 from scrubjay.intervals import dated
 from scrubjay.jobs.alike import Alike
-from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import GUESSED, MAY_SUPERSEDE
+from scrubjay.lifecycle.minds import LIKELY, likely
 from scrubjay.lifecycle.replacement import closes_circle
 from scrubjay.lifecycle.supersession import NewStatement, Succession, Verdict, successions
 from scrubjay.policy import MemoryPolicy
@@ -29,22 +31,25 @@ async def find(
     candidates: Sequence[Sequence[Memory]],
     policy: MemoryPolicy,
     *,
-    also_each_other: bool = False,
+    turns: Sequence[str] = (),
 ) -> list[Succession]:
     """Return what statements that are about to be stored replace, and what replaces them, of the candidates of each.
 
-    With `also_each_other`, of one another too, where they were said at different times.
+    With `turns`, in which they were said, of one another too, where that was at different times.
     """
 
     def decide() -> list[Succession]:
         found: list[Succession] = []
         for at, (statement, like) in enumerate(zip(new, candidates, strict=True)):
-            found += successions(
-                statement, [dated(memory, policy.limits.clock_skew_ms) for memory in like], policy.supersession
-            )
-            if also_each_other:
-                earlier = [other for other in new[:at] if other.created_at != statement.created_at]
-                found += successions(statement, earlier, policy.supersession)
+            stored = [dated(memory, policy.limits.clock_skew_ms) for memory in like]
+            earlier = [other for other in new[:at] if turns and other.created_at != statement.created_at]
+            ruled = [*successions(statement, stored, policy.supersession)]
+            ruled += successions(statement, earlier, policy.supersession)
+            around = turns[at] if turns else ""
+            guesses = likely(statement, [*stored, *earlier], policy.supersession, around=around)
+            pairs = {(each.old, each.new) for each in ruled}
+            sure = {each.new for each in ruled if each.verdict is Verdict.SUPERSEDES}
+            found += [*ruled, *(one for one in guesses if one.new not in sure and (one.old, one.new) not in pairs)]
         return found
 
     return await asyncio.to_thread(decide)
@@ -130,7 +135,7 @@ def carry_out(
     by_id = {write.memory_id: write for write in writes}
     stored = tx.queries.memories.by_id([one for each in found for one in (each.old, each.new) if one not in ids])
     ended: dict[str, str] = {}
-    unsure: dict[str, list[str]] = {}
+    unsure: dict[str, dict[str, list[str]]] = {}
     order = list(by_id)
 
     def alive(memory_id: str) -> bool:
@@ -144,20 +149,24 @@ def carry_out(
         if not (alive(old) and alive(later)) or old == later or old in ended:
             continue
         if each.verdict is Verdict.UNSURE:
-            unsure.setdefault(later, []).append(old)
+            noted = unsure.setdefault(later, {MAY_SUPERSEDE: [], GUESSED: []})
+            for key in (MAY_SUPERSEDE, GUESSED) if each.why == LIKELY else (MAY_SUPERSEDE,):
+                noted[key].append(old)
         elif not closes_circle(old, later, successor_of):
             ended[old] = later
             _add(by_id, order, old, ending(later, each.at, stored.get(old), by_id.get(old)))
-    for later, olds in unsure.items():
-        left = [old for old in olds if old not in ended and later not in ended]
-        if left:
-            known = (
-                dict(by_id[later].fields.get(Field.METADATA) or {}) if later in by_id else dict(stored[later].metadata)
-            )
-            before = known.get(MAY_SUPERSEDE)
-            noted = [one for one in before if isinstance(one, str)] if isinstance(before, list) else []
-            _add(by_id, order, later, {Field.METADATA: known | {MAY_SUPERSEDE: list(dict.fromkeys([*noted, *left]))}})
+    for later, noted in unsure.items():
+        known = by_id[later].fields.get(Field.METADATA) or {} if later in by_id else stored[later].metadata
+        left = {key: [old for old in olds if old not in ended and later not in ended] for key, olds in noted.items()}
+        more = {key: _joined(known.get(key), olds) for key, olds in left.items() if olds}
+        if more:
+            _add(by_id, order, later, {Field.METADATA: {**known, **more}})
     return [by_id[memory_id] for memory_id in order]
+
+
+def _joined(before: object, more: Sequence[str]) -> list[str]:
+    noted = [one for one in before if isinstance(one, str)] if isinstance(before, list) else []
+    return list(dict.fromkeys([*noted, *more]))
 
 
 def _add(by_id: dict[str, MemoryWrite], order: list[str], memory_id: str, fields: Mapping[Field, Any]) -> None:

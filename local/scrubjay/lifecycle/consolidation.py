@@ -28,6 +28,9 @@ PRUNE_KIND = "prune"
 MAY_SUPERSEDE = "may_supersede"
 """The key in a memory's metadata under which the ids of those stand whose place it may take."""
 
+GUESSED = "guessed"
+"""The key under which those of them stand of which a fitted chance alone tells (`lifecycle.minds`)."""
+
 MEMBERS = "members"
 """The key in the metadata of an archive under which the number of its members stands; only these archives have it."""
 

@@ -104,7 +104,7 @@ def successions(
     found: list[Succession] = []
     doubtful: dict[str, list[tuple[float, Succession]]] = {}
     for candidate in candidates:
-        if candidate.id == new.id or not _same_place(new, candidate):
+        if candidate.id == new.id or not is_same_place(new, candidate):
             continue
         old, later = (candidate, new) if candidate.created_at <= new.created_at else (new, candidate)
         told = verdict_of(old.content, later.content, policy)
@@ -142,7 +142,7 @@ def stated(new: Statement, old: Statement) -> Succession | None:
     if old.id == new.id or old.created_at > new.created_at:
         return None
     verdict, why = Verdict.SUPERSEDES, "stated"
-    if not _same_place(new, old):
+    if not is_same_place(new, old):
         verdict, why = Verdict.UNSURE, "scope"
     elif TRUST_ORDER.index(new.trust) < TRUST_ORDER.index(old.trust):
         verdict, why = Verdict.UNSURE, TRUST
@@ -167,7 +167,8 @@ def repeated(old: str, new: str, trust: Trust, *, at: Millis) -> Succession:
     return Succession(old=old, new=new, at=at, verdict=Verdict.SUPERSEDES, why=f"said by the {trust.value}")
 
 
-def _same_place(one: Statement, other: Statement) -> bool:
+def is_same_place(one: Statement, other: Statement) -> bool:
+    """Say whether two statements are of one scope and resource: nothing reaches beyond them."""
     return one.scope is other.scope and one.resource_id == other.resource_id
 
 

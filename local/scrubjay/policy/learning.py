@@ -70,6 +70,12 @@ class DistillPolicy:
 class SupersessionPolicy:
     """When a later statement takes the place of an earlier one. Round numbers, none fitted."""
 
+    # The chance of a change of mind (`lifecycle.minds`) from which the person is asked: it is likelier than not. Of
+    # people left out of the fit seven changes in ten are noticed so, and of pairs that both hold one in fourteen is
+    # asked about; from .4 it is .76 and .08, from .6 .64 and .05 (docs/decisions.md).
+    ask: float = 0.5
+    turn_chars: int = 240  # of a turn that is read with what was learned of it: two or three sentences say one thing
+
     max_chars: int = 1_000  # of either statement: a longer text says more than one thing, and nothing replaces it whole
     value_words: int = 4  # of a value: what differs in more words is another sentence
     near_polarity: float = 0.7  # share of stems in common from which a denial may be of the same statement

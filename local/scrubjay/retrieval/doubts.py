@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from scrubjay.retrieval.assemble import Hit
+
+T = TypeVar("T")
 
 BEFORE = 1e-6
 """By how much a later memory scores above the one that it stands before."""
@@ -30,6 +33,23 @@ def told_before(hits: Sequence[Hit], questioned: Mapping[str, str]) -> tuple[Hit
             moved = replace(one, score=score, parts={**one.parts, "questions": score - one.score}) if above else one
             found.setdefault(one.id, moved)
     return tuple(found.values())
+
+
+def later_first(things: Sequence[T], questioned: Mapping[str, str], id_of: Callable[[T], str]) -> list[T]:
+    """Return things in an order in which none stands before the one that questions it, which comes up to it.
+
+    >>> later_first(["old", "other", "new"], {"old": "new"}, str)
+    ['new', 'old', 'other']
+    """
+    by_id = {id_of(one): one for one in things}
+    found: dict[str, T] = {}
+    for one in by_id:
+        chain = [one]
+        while (later := questioned.get(chain[-1], "")) in by_id and later not in chain:
+            chain.append(later)
+        for each in reversed(chain):
+            found.setdefault(each, by_id[each])
+    return list(found.values())
 
 
 def bearing(hits: Sequence[Hit], doubted: Mapping[str, str], likely: float) -> dict[str, str]:

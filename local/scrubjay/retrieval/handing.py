@@ -8,7 +8,7 @@ data. A text in it cannot end the block, nor speak from outside it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -16,6 +16,7 @@ from scrubjay import redaction
 from scrubjay.api import ContextItem, Hit, RecallResponse, Section
 from scrubjay.intervals import TOLD, ahead, over, said_at
 from scrubjay.policy import HandingPolicy
+from scrubjay.retrieval.doubts import later_first
 from scrubjay.retrieval.packing import CUT
 from scrubjay.retrieval.turns import TurnKind, turn_kind
 from scrubjay_shared.clock import Millis
@@ -85,11 +86,20 @@ def stands_in(text: str, layers: str) -> bool:
 
 
 def told(
-    memory: Memory, section: Section, policy: HandingPolicy, *, now: Millis, utc_offset: int, worth: float, pinned: bool
+    memory: Memory,
+    section: Section,
+    policy: HandingPolicy,
+    *,
+    now: Millis,
+    utc_offset: int,
+    worth: float,
+    pinned: bool,
+    questioned_by: str | None = None,
 ) -> ContextItem:
     """Return a memory as a line of a start or of a brief, under the end of its id."""
     when = "" if TOLD in memory.metadata else _day(memory.created_at, now, utc_offset)
-    said = ", ".join(filter(None, (when, _whose(author_of(memory), memory.trust))))
+    doubt = _doubt(questioned_by and questioned_by[-SHORT:])
+    said = ", ".join(filter(None, (when, _whose(author_of(memory), memory.trust), doubt)))
     words = _cut(memory.content, policy.start_line_chars)
     return ContextItem(
         ref=memory.id,
@@ -129,8 +139,13 @@ class Entry:
     probability: float
 
 
-def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int) -> list[ContextItem]:
-    """Return what will probably be needed, in the order that it comes in; not what nobody knows the time of."""
+def surfaced(
+    entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int, guessed: Mapping[str, str]
+) -> list[ContextItem]:
+    """Return what will probably be needed, in the order that it comes in; not what nobody knows the time of.
+
+    `guessed` says by what some of it is likely questioned.
+    """
     found = []
     for entry in entries:
         thing = entry.thing
@@ -147,7 +162,9 @@ def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int
                 ref=thing.id,
                 kind=kind,
                 section=Section.SURFACED,
-                text=_line(words, at=ts, utc_offset=utc_offset, ref=thing.id, whose=whose),
+                text=_line(
+                    words, at=ts, utc_offset=utc_offset, ref=thing.id, whose=whose, doubt=_doubt(guessed.get(thing.id))
+                ),
                 words=words,
                 ts=ts,
                 trust=thing.trust.value,
@@ -158,24 +175,44 @@ def surfaced(entries: Iterable[Entry], policy: HandingPolicy, *, utc_offset: int
 
 
 def recalled(
-    answer: RecallResponse, policy: HandingPolicy, *, session_id: str | None, now: Millis, utc_offset: int
+    answer: RecallResponse,
+    policy: HandingPolicy,
+    *,
+    session_id: str | None,
+    now: Millis,
+    utc_offset: int,
+    guessed: Mapping[str, str],
 ) -> list[ContextItem]:
-    """Return of what recall answers what is worth telling beside a prompt, best first."""
+    """Return of what recall answers what is worth telling beside a prompt, best first, but what questions it before it.
+
+    `guessed` says by what some of it is likely questioned.
+    """
     floor = policy.floor if (answer.confidence or 0.0) >= policy.known else policy.sure
     worth = [
-        hit for hit in answer.hits if (hit.confidence or 0.0) >= floor and tells(hit, session_id=session_id, now=now)
+        hit
+        for hit in answer.hits
+        if (hit.confidence or 0.0) >= floor and tells(hit, session_id=session_id, now=now, guessed=guessed)
     ]
     return [
         ContextItem(
             ref=hit.id,
             kind=hit.kind,
             section=Section.RECALLED,
-            text=_line(words, at=hit.ts, utc_offset=utc_offset, ref=hit.id, whose=_speaker(hit)),
+            text=_line(
+                words,
+                at=hit.ts,
+                utc_offset=utc_offset,
+                ref=hit.id,
+                whose=_speaker(hit),
+                doubt=_doubt(hit.questioned_by),
+            ),
             words=words,
             ts=hit.ts,
             trust=hit.trust or Trust.UNTRUSTED.value,
         )
-        for hit, words in ((hit, _cut(hit.text, policy.line_chars)) for hit in worth)
+        for hit, words in (
+            (hit, _cut(hit.text, policy.line_chars)) for hit in later_first(worth, guessed, lambda hit: hit.id)
+        )
     ]
 
 
@@ -199,12 +236,16 @@ def is_telling(hit: Hit, policy: HandingPolicy) -> bool:
     return len(set(query_tokens(hit.text))) > policy.prompt_words
 
 
-def tells(hit: Hit, *, session_id: str | None, now: Millis) -> bool:
-    """Say whether a hit may be told to a session: believed, current, not its own words, and worth reading."""
+def tells(hit: Hit, *, session_id: str | None, now: Millis, guessed: Collection[str] = ()) -> bool:
+    """Say whether a hit may be told to a session: believed, current, not its own words, and worth reading.
+
+    What is `guessed` to have changed may: of such guesses one in six is wrong.
+    """
     if hit.trust in {None, Trust.UNTRUSTED.value}:
         return False
     said = hit.ts if hit.read_from else None
-    if hit.superseded_by is not None or hit.questioned_by is not None or over(hit.valid_from, hit.valid_to, said, now):
+    questioned = hit.questioned_by is not None and hit.id not in guessed
+    if hit.superseded_by is not None or questioned or over(hit.valid_from, hit.valid_to, said, now):
         return False
     if ahead(hit.valid_from, said, now):
         return False
@@ -307,9 +348,14 @@ def _day(at: Millis, now: Millis, utc_offset: int) -> str:
     return f"{day.day} {day:%b}" if abs(now - at) < _YEARLESS_MS else f"{day.day} {day:%b} {day.year}"
 
 
-def _line(words: str, *, at: Millis, utc_offset: int, ref: str, whose: str = "") -> str:
+def _doubt(later: str | None) -> str:
+    """Return what is said of a memory that a later one likely questions, by the id of that one."""
+    return f"may be out of date: see [{later}]" if later else ""
+
+
+def _line(words: str, *, at: Millis, utc_offset: int, ref: str, whose: str = "", doubt: str = "") -> str:
     day = datetime.fromtimestamp(at / 1000, tz=UTC).astimezone(timezone(timedelta(minutes=utc_offset))).date()
-    return f"[{ref}] ({', '.join(filter(None, (day.isoformat(), whose)))}) {words}"
+    return f"[{ref}] ({', '.join(filter(None, (day.isoformat(), whose, doubt)))}) {words}"
 
 
 def _whose(author: str | None, trust: Trust) -> str:

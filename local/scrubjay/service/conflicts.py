@@ -17,7 +17,7 @@ from scrubjay.api.caller import PERSON, Caller, Principal
 from scrubjay.importers import reconcile
 from scrubjay.ingest import intake
 from scrubjay.jobs import successions
-from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import GUESSED, MAY_SUPERSEDE
 from scrubjay.lifecycle.replacement import check_successor
 from scrubjay.lifecycle.trust import risks_of, waiting
 from scrubjay.policy import MemoryPolicy
@@ -197,8 +197,10 @@ class Conflicts:
                     f"memory {memory_id} is not one that may take the place of {other or 'another'}",
                     hint="scrubjay conflicts lists those that are open",
                 )
-            metadata = {key: value for key, value in memory.metadata.items() if key != MAY_SUPERSEDE}
-            metadata |= {MAY_SUPERSEDE: left} if left else {}
+            metadata = {key: value for key, value in memory.metadata.items() if key not in {MAY_SUPERSEDE, GUESSED}}
+            guessed = memory.metadata.get(GUESSED)
+            kept = [old for old in left if isinstance(guessed, list) and old in guessed]
+            metadata |= {key: olds for key, olds in ((MAY_SUPERSEDE, left), (GUESSED, kept)) if olds}
             tx.memories.write([MemoryWrite(memory_id=memory_id, fields={Field.METADATA: metadata}, settles=True)])
 
         await self._store.write(work, cause=self._store.new_cause("resolve"))

@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
@@ -17,12 +18,13 @@ from scrubjay.api.access import View
 from scrubjay.api.caller import Caller
 from scrubjay.handing import start
 from scrubjay.lifecycle import proposals
-from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import GUESSED, MAY_SUPERSEDE
 from scrubjay.lifecycle.trust import RULE_TYPES, is_held_back, may_hand, may_hand_text
 from scrubjay.policy import HandingPolicy, MemoryPolicy
 from scrubjay.retrieval import handing
 from scrubjay.service.starts import Starts
 from scrubjay.store import Store, Transaction
+from scrubjay.store.queries import Queries
 from scrubjay.store.queries.surfacing import Surfaced
 from scrubjay.tracing import Tracer
 from scrubjay_shared.clock import Millis
@@ -99,10 +101,12 @@ class Handing:
             most = wish.max_tokens or policy.start_tokens
             more = _more(known, items) if items else ""
             return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=most, more=more)
-        answer = await self._answer(caller, wish, policy)
+        answer, guessed = await self._answer(caller, wish, policy) or (None, {})
         items = []
         if answer is not None:
-            items = handing.recalled(answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset)
+            items = handing.recalled(
+                answer, policy, session_id=wish.session_id, now=now, utc_offset=utc_offset, guessed=guessed
+            )
         items += await self._surfaced(caller, wish, items, utc_offset=utc_offset)
         most = wish.max_tokens or policy.prompt_tokens
         return handing.fitting(items, wish.given, policy, always=wish.always, max_tokens=most)
@@ -195,17 +199,29 @@ class Handing:
             lambda: [one for one in predicted if self._may_surface(one.thing) and not _is_loaded(one.thing, layers)]
         )
         ids = [entry.thing.id for entry in entries]
-        questioned = await self._store.read(lambda q: q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now()))
-        told = {item.ref for item in items} | questioned.keys()
+        guessed, withheld = await self._questioned(ids)
+        told = {item.ref for item in items} | withheld
         most = self._policy.surfacing.at_prompt
         # Of these, what was told before is left out later, and nothing lesser comes in its place.
         first = [entry for entry in entries if entry.thing.id not in told][:most]
-        return handing.surfaced(first, self._policy.handing, utc_offset=utc_offset)
+        return handing.surfaced(first, self._policy.handing, utc_offset=utc_offset, guessed=guessed)
 
-    async def _answer(self, caller: Caller, wish: Wish, policy: HandingPolicy) -> api.RecallResponse | None:
+    async def _questioned(self, ids: Sequence[str]) -> tuple[Mapping[str, str], AbstractSet[str]]:
+        """Return which of some memories are questioned by a guess, and by what, and which are by a rule too."""
+
+        def read(q: Queries) -> tuple[Mapping[str, str], AbstractSet[str]]:
+            questioned = q.conflicts.questioned(MAY_SUPERSEDE, ids, self._now())
+            withheld = q.conflicts.questioned(MAY_SUPERSEDE, list(questioned), self._now(), but=GUESSED).keys()
+            return {old: new for old, new in questioned.items() if old not in withheld}, withheld
+
+        return await self._store.read(read) if ids else ({}, set())
+
+    async def _answer(
+        self, caller: Caller, wish: Wish, policy: HandingPolicy
+    ) -> tuple[api.RecallResponse, Mapping[str, str]] | None:
         """Return what recall finds for a prompt in the time that a hook waits; None where it takes longer.
 
-        It goes on then, and what it loads is there for the next prompt.
+        With it comes what of it a guess questions. It goes on then, and what it loads is there for the next prompt.
         """
         prompt = (wish.prompt or "")[: self._policy.limits.max_query_chars]
         if not handing.asks_enough(prompt, policy):
@@ -230,12 +246,15 @@ class Handing:
         # A session of no project is in none that is shared with who wrote it.
         shared = [hit for hit in found.hits if wish.project is not None or hit.author is None]
         now = self._now()
+        guessed, _ = await self._questioned([hit.id for hit in shared if hit.questioned_by is not None])
         hits = await asyncio.to_thread(
             lambda: [
-                hit for hit in shared if self._may_tell(hit) and handing.tells(hit, session_id=wish.session_id, now=now)
+                hit
+                for hit in shared
+                if self._may_tell(hit) and handing.tells(hit, session_id=wish.session_id, now=now, guessed=guessed)
             ]
         )
-        return replace(found, hits=tuple(await self._bearing(prompt, hits, policy, seconds=left)))
+        return replace(found, hits=tuple(await self._bearing(prompt, hits, policy, seconds=left))), guessed
 
     async def _bearing(
         self, prompt: str, hits: Sequence[api.Hit], policy: HandingPolicy, *, seconds: float

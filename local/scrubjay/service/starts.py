@@ -22,7 +22,7 @@ from scrubjay.api.caller import Caller
 from scrubjay.handing import start
 from scrubjay.handing.start import Known
 from scrubjay.intervals import dated
-from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import GUESSED, MAY_SUPERSEDE
 from scrubjay.lifecycle.trust import may_hand
 from scrubjay.policy import MemoryPolicy
 from scrubjay.retrieval import handing
@@ -53,6 +53,7 @@ class _Read:
     """What the store says of a project's memories."""
 
     memories: Sequence[Memory]
+    questioned: Mapping[str, str]
     uses: Mapping[str, int]
     unused: Mapping[str, int]
     vectors: Mapping[str, bytes]
@@ -92,7 +93,14 @@ class Starts:
         kept: list[api.ContextItem] = []
         for one in known:
             item = handing.told(
-                one.memory, one.section, policy, now=now, utc_offset=utc_offset, worth=one.worth, pinned=one.is_pinned
+                one.memory,
+                one.section,
+                policy,
+                now=now,
+                utc_offset=utc_offset,
+                worth=one.worth,
+                pinned=one.is_pinned,
+                questioned_by=one.questioned_by,
             )
             if max_tokens is None or handing.usual_tokens(handing.page([*kept, item])) <= max_tokens:
                 kept.append(replace(item, probability=one.probability))
@@ -136,9 +144,11 @@ class Starts:
             pinned = page(MemoryFilter(project=project, layer=Layer.SURFACED.value))
             found |= {memory.id: memory for memory in (*rules, *pinned)}
         questioned = q.conflicts.questioned(MAY_SUPERSEDE, list(found), self._now())
-        memories = [memory for ref, memory in found.items() if ref not in questioned]
+        withheld = q.conflicts.questioned(MAY_SUPERSEDE, list(questioned), self._now(), but=GUESSED)
+        memories = [memory for ref, memory in found.items() if ref not in withheld]
         return _Read(
             memories=memories,
+            questioned=questioned,
             uses=q.surfacing.use_counts(found),
             unused=q.handed.unused(project, sessions=LAST_SESSIONS, least=policy.unused_sessions),
             vectors=self._vectors(q, [one for one in memories if (one.content_hash, True) not in self._chances]),
@@ -169,7 +179,8 @@ class Starts:
                 uses=read.uses.get(memory.id, 0),
                 probability=probable.get(memory.id),
             )
-            known.append(Known(memory=memory, worth=weighed, probability=probable.get(memory.id)))
+            later = read.questioned.get(memory.id)
+            known.append(Known(memory=memory, worth=weighed, probability=probable.get(memory.id), questioned_by=later))
 
         def may(memory: Memory) -> bool:
             return may_hand(memory, self._policy.review) and not handing.stands_in(memory.content, layers)

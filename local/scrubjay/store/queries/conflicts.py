@@ -58,12 +58,12 @@ class ConflictQueries:
                 found.append(Conflict(memory_id=owner, field=int(key), shown=shown, versions=lost))
         return found
 
-    def questioned(self, key: str, ids: Sequence[str], at: int) -> dict[str, str]:
+    def questioned(self, key: str, ids: Sequence[str], at: int, *, but: str | None = None) -> dict[str, str]:
         """Return, of some memories, those whose place another may take at a time: the id of the newest such, by theirs.
 
-        `key` is the one of `doubts`. What was put away into another is told still. What
-        ended to hold by that time, was not said yet, or waits for the person's review, questions nothing: else an
-        agent could take the person's word out of use by denying it.
+        `key` is the one of `doubts`; what is noted under `but` too is left out. What was put away into another is told
+        still. What ended to hold by that time, was not said yet, or waits for the person's review, questions nothing:
+        else an agent could take the person's word out of use by denying it.
         """
         found = self._fetch(
             # Named, since in a large store SQLite takes the index of the time, and reads all memories for each recall.
@@ -72,8 +72,9 @@ class ConflictQueries:
             f" and (m.superseded_by is null and m.archived_at is null or {rows.PUT_AWAY_INTO})"
             " and (m.review is null or m.review not like 'waiting%')"
             f" and m.created_at <= ?3 and (m.valid_to is null or m.valid_to > ?3 or {_HAPPENED})"
+            " and not exists (select 1 from json_each(m.metadata, '$.' || ?4) g where g.value = e.value)"
             " and e.value in (select value from json_each(?2)) order by m.created_at, m.n",
-            (key, rows.array(ids), at),
+            (key, rows.array(ids), at, but),
         )
         return {str(old): str(new) for old, new in found}
 
