@@ -23,7 +23,7 @@ from scrubjay.api.access import View
 from scrubjay.api.caller import Caller
 from scrubjay.index.documents import EVENT, FOREVER, MEMORY
 from scrubjay.jobs.recall_counts import RecallCounts
-from scrubjay.lifecycle.consolidation import MAY_SUPERSEDE
+from scrubjay.lifecycle.consolidation import GUESSED, MAY_SUPERSEDE
 from scrubjay.lifecycle.succeeding import successors
 from scrubjay.models.active_embedder import Asked
 from scrubjay.models.ports import Reranker
@@ -121,10 +121,10 @@ class Recall:
             notes += [note] if note else []
             stages["rerank"] = _lap(lap)
         at = now if request.as_of is None else request.as_of
-        replaced, doubted, put_away = await self._store.read(
+        replaced, guessed, doubted, put_away = await self._store.read(
             partial(_said_of, hits=ranking.hits, at=at, as_of=request.as_of)
         )
-        questioned = replaced | doubted
+        questioned = replaced | guessed | doubted
         doubts = bearing(ranking.hits, doubted, policy.succeeding.likely) if ranking.work else doubted
         later = await self._succeeding(ranking, plan) | replaced | doubts
         hits = fusion.told_once(told_before(ranking.hits, later))
@@ -304,17 +304,22 @@ def _together(judged: Sequence[_Judged], policy: RecallPolicy) -> _Judged:
 
 def _said_of(
     queries: Queries, hits: Sequence[Ranked], at: Millis, as_of: Millis | None
-) -> tuple[dict[str, str], dict[str, str], dict[str, Told | None]]:
-    """Return what holds in the place of some hits at a time, what may, and by what those put away are told."""
+) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, Told | None]]:
+    """Return what holds in the place of some hits at a time, what may, and by what those put away are told.
+
+    What may by a guess comes before what may by a rule: a guess is told beside a hit, and moves none.
+    """
     ids = [hit.id for hit in hits if hit.kind == MEMORY.name]
     turns = [hit.id for hit in hits if hit.kind == EVENT.name]
     before = FOREVER if as_of is None else as_of
     replaced = queries.conflicts.replaced_turns(turns, before) if turns else {}
     if not ids:
-        return replaced, {}, {}
+        return replaced, {}, {}, {}
     if outdated := [hit.id for hit in hits if hit.kind == MEMORY.name and hit.superseded]:
         replaced |= queries.conflicts.replaced(outdated, before)
-    return replaced, queries.conflicts.questioned(MAY_SUPERSEDE, ids, at), read_put_away(queries, ids, as_of)
+    guessed = queries.conflicts.questioned(MAY_SUPERSEDE, ids, at)
+    doubted = queries.conflicts.questioned(MAY_SUPERSEDE, list(guessed), at, but=GUESSED)
+    return replaced, guessed, doubted, read_put_away(queries, ids, as_of)
 
 
 def _lap(began: float) -> float:
