@@ -91,6 +91,9 @@ def test_below_the_floor_nothing_is_kept_whatever_patterns_would_read() -> None:
         "Please never push to main.",
         "Remember that staging is read-only.",
         "We decided to drop IE.",
+        "You should always run the linter.",
+        "I want you to always answer in English.",
+        "Do not ever use var.",
     ],
 )
 def test_what_a_person_says_is_to_be_remembered_is_kept_whatever_the_reader_thinks(said: str) -> None:
@@ -108,16 +111,29 @@ def test_what_leans_on_words_that_say_nothing_stands_by_itself() -> None:
     assert one.content == "They respawn after a rest."
 
 
+TELLS = "we only ever get utf-16 files from customs"
+
+
+def heard(said: str, between: str = "") -> tuple[tuple[Observation, ...], list[str]]:
+    events = [event(TELLS, 1, Role.USER), event(said, 3, Role.USER)]
+    if between:
+        events.insert(1, event(between, 2, Role.ASSISTANT))
+    found = distill(events, reader=Marks({"utf-16": GOOD}))
+    return found.observations, list(found.taken_back)
+
+
 @pytest.mark.parametrize(
     "said",
     [
         "ah no sorry, that's the other project",
         "sorry, wrong window",
         "oops wrong repo!",
-        "Ignore that.",
-        "never mind",
+        "nvm, wrong repo!",
+        "sorry about that, wrong window",
+        "lol wrong window",
+        "I pasted that into the wrong window",
+        "my mistake, that's the other project",
         "please forget what I said",
-        "no wait, scratch that - I'll do it myself",
         "that was meant for another chat",
         "disregard my last message please",
         "Sorry. Wrong session.",
@@ -126,13 +142,16 @@ def test_what_leans_on_words_that_say_nothing_stands_by_itself() -> None:
     ],
 )
 def test_what_is_taken_back_in_the_next_turn_is_not_learned(said: str) -> None:
-    reader = Marks({"utf-16": GOOD})
-    told = event("we only ever get utf-16 files from customs", 1, Role.USER)
-    ok = event("Noted.", 2, Role.ASSISTANT)
-    kept = distill([told, ok, event("thanks, go on", 3, Role.USER)], reader=reader)
-    gone = distill([told, ok, event(said, 3, Role.USER)], reader=reader)
-    assert (len(kept.observations), kept.taken_back) == (1, {})
-    assert (gone.observations, list(gone.taken_back)) == ((), ["evt_1"])
+    assert len(heard("thanks, go on", "Noted.")[0]) == 1
+    assert heard(said, "Noted.") == heard(said) == ((), ["evt_1"])
+
+
+@pytest.mark.parametrize(
+    "said", ["Ignore that.", "never mind", "please disregard that", "no wait, scratch that", "forget it"]
+)
+def test_what_may_be_of_the_agents_words_takes_back_only_where_no_agent_spoke(said: str) -> None:
+    assert heard(said) == ((), ["evt_1"])
+    assert heard(said, "There is a deprecation warning.")[1] == []
 
 
 @pytest.mark.parametrize(
@@ -146,11 +165,20 @@ def test_what_is_taken_back_in_the_next_turn_is_not_learned(said: str) -> None:
         "that's the wrong color",
         "open it in the other tab",
         "never mind the gap, fix the header",
+        "ignore that, it is only the linter being noisy",
+        "wrong session, the test uses the expired one",
+        "never mind, the tests pass now, please also always run ruff",
+        "wrong thread - the callback must run on the UI thread",
+        "that is in the other repo, we never vendor it",
     ],
 )
 def test_what_corrects_another_thing_takes_nothing_back(said: str) -> None:
-    told = event("we only ever get utf-16 files from customs", 1, Role.USER)
-    assert distill([told, event(said, 2, Role.USER)], reader=Marks({})).taken_back == {}
+    assert heard(said)[1] == heard(said, "Noted.")[1] == []
+
+
+def test_a_week_later_nothing_is_taken_back() -> None:
+    late = replace(event("wrong window", 2, Role.USER), ts=Millis(1_700_000_000_000 + 8 * 86_400_000))
+    assert distill([event(TELLS, 1, Role.USER), late], reader=Marks({})).taken_back == {}
 
 
 def test_what_is_taken_back_in_the_same_breath_is_not_learned() -> None:
@@ -173,6 +201,27 @@ def test_what_was_learned_and_is_taken_back_later_ends(tmp_path: Path) -> None:
         handed = memory.call("context", api.ContextRequest(project="proj_a")).handed
         assert "pnpm" in handed
         assert "Postgres" not in handed
+        say("From now on releases go out on fridays.")
+        friday = next(one.memory.id for one in memory.list().entries if "fridays" in one.memory.content)
+        memory.update(friday, content="From now on releases go out on fridays at noon.")
+        say("oops wrong chat")
+        assert memory.get(friday).memory.valid_to is None, "who edited it means it"
+
+
+def test_what_a_change_that_is_taken_back_had_replaced_holds_again(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", project="proj_a") as memory:
+
+        def say(text: str) -> None:
+            said = {"agent": "a", "session_id": "s", "type": "user_message", "project": "proj_a"}
+            memory.ingest([{**said, "text": text}])
+            memory.settle(60)
+
+        say("From now on the API port is 8080.")
+        [old] = [one.memory.id for one in memory.list().entries]
+        say("From now on the API port is 9090.")
+        assert memory.get(old).memory.superseded_by is not None
+        say("sorry, wrong window")
+        assert (memory.get(old).memory.superseded_by, memory.get(old).memory.valid_to) == (None, None)
 
 
 PIECES = st.sampled_from(
@@ -202,6 +251,27 @@ def test_every_excerpt_is_the_text_of_its_turns_at_its_span(text: str, before: s
         assert shown[one.span_start : one.span_end] == one.excerpt
         assert one.content
         assert one.excerpt.strip()
+
+
+def test_what_an_agent_reports_is_no_part_of_what_a_person_says_next() -> None:
+    [one] = learned("redis for the sessions", {"redis": replace(GOOD, leans=0.9)}, before="Done. All 41 tests pass.")
+    [sure] = learned("We decided on redis.", {"redis": replace(GOOD, leans=0.9)}, before="I would take redis.")
+    assert (one.content, one.trust) == ("Redis for the sessions.", Trust.USER)
+    assert (sure.content, sure.trust) == ("We decided on redis.", Trust.USER)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "never mind the warnings, just get it to build",
+        "always the same error again",
+        "I remember it was in utils.py",
+        "do you remember what we called the queue, look it up",
+        "we never got an answer from them",
+    ],
+)
+def test_talk_that_has_an_explicit_word_is_not_said_to_be_remembered(said: str) -> None:
+    assert distill([event(said, 1, Role.USER)]).observations == ()
 
 
 def test_an_answer_that_leans_is_told_with_what_it_answers_and_trusted_as_the_agent() -> None:

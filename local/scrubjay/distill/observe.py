@@ -158,7 +158,9 @@ def distill(
     taken_back: dict[str, Millis] = {}
     for before, event in zip((None, *events), events, strict=False):
         if event.role is Role.USER and was_said(event):
-            if asked is not None and (new is None or event.id in new) and _takes_back(event.text):
+            is_new = new is None or event.id in new
+            soon = asked is not None and event.ts - asked.ts <= policy.taken_back_ms
+            if asked is not None and is_new and soon and _takes_back(event.text, answers=before is not asked):
                 taken_back[asked.id] = event.ts
             asked = event
         if not was_said(event) or (new is not None and event.id not in new):
@@ -186,9 +188,10 @@ def distill(
     return Distilled(observations=tuple(made), taken_back=taken_back, counters=Counters(**counted))
 
 
-def _takes_back(text: str) -> bool:
+def _takes_back(text: str, *, answers: bool) -> bool:
     """Say whether a person's turn opens with taking back the one before: "ah no. sorry, wrong window"."""
-    return any(takes_back(text[one.start : one.end]) for one in islice(sentences(text, own_words(text)), 2))
+    opening = islice(sentences(text, own_words(text)), 2)
+    return any(takes_back(text[one.start : one.end], answers=answers) for one in opening)
 
 
 class _Cast:

@@ -27,31 +27,46 @@ from scrubjay.policy import DistillPolicy
 from scrubjay_shared.records import MemoryType
 
 _EXPLICIT = re.compile(
-    r"(?i)\b(?:remember|keep in mind|from (?:now|here) on|going forward|in (?:the )?future|as a rule|i prefer|"
-    r"we (?:always|never)|we(?:'ve| have)? (?:decided|agreed))\b|\b(?:rule(?: of thumb)?|convention|decision)(?: is)?:|"
-    r"(?:^|[:;,.\u2013\u2014-] )\W*(?:(?:please|also|and|so) )*(?:always|never)\b"
+    r"(?i)(?<!\bi )(?<!\byou )(?<!n't )(?<!cannot )\bremember\b|\b(?:keep in mind|from (?:now|here) on|going forward|"
+    r"in (?:the )?future|as a rule|i prefer|(?:you|we) (?:should|must) (?:always|never)|i want you to (?:always|never)|"
+    r"(?:do not|don'?t) ever|we (?:always|never) (?!got\b|get\b|had\b|saw\b|found\b|did\b|\w+ed\b)|"
+    r"we(?:'ve| have)? (?:decided|agreed))\b|\b(?:rule(?: of thumb)?|convention|decision)(?: is)?:|"
+    r"(?:^|[:;,.\u2013\u2014-] )\W*(?:(?:please|also|and|so) )*(?:always(?! the\b| fails?\b| an?\b)|"
+    r"never(?! ?mind\b))\b"
 )
 """How people say in so many words that something is to be remembered: whoever does is not left to a model's doubt."""
 
 _PLACE = r"(?:project|repo(?:sitory)?|window|chat|session|tab|terminal|thread|conversation|agent)"
-_TAKES_BACK = re.compile(
-    r"(?i)\W*(?:(?:ah|oh|oops|ups|no|nah|wait|hm+|sorry|my bad|actually|ok|hey|but)\b\W*)*(?:"
-    rf"(?:(?:that|this|it)(?:'?s| is| was) |i(?:'?m| am| was) )?(?:meant |for |in |about )*(?:the |a )?wrong {_PLACE}|"
-    rf"(?:that|this|it)(?:'?s| is| was) (?:meant |for |in |about )*(?:the|an|my) ?other {_PLACE}|"
-    r"(?:please |just )?(?:ignore|disregard|forget|scratch|strike) (?:that|this|it|(?:about )?what i (?:just )?(?:said|"
-    r"wrote)|(?:my|the) (?:last|previous) (?:message|sentence|prompt|one|comment))|never ?mind(?: that)?|"
-    r"(?:i )?(?:take|took) (?:that|it) back)(?= (?:please|sorry|again)\b|\W*$|\s*[,.;!\N{EN DASH}\N{EM DASH}]| - )"
+_AHEAD = (
+    r"(?i)\W*(?:(?:ah|oh|oops|ups|no|nah|yeah|nvm|wait|argh|lol|hm+|sorry(?: about that)?|my (?:bad|mistake)|actually|"
+    r"ok|hey|but|please|just)\b\W*)*"
+)
+_ENDS = r"(?:\W+(?:sorry|please|again|my bad))?\W*$"
+"""Nothing follows: what goes on says something of its own ("never mind the gap, fix the header")."""
+_TAKES_BACK_OWN = re.compile(
+    rf"{_AHEAD}(?:(?:(?:that|this|it)(?:'?s| is| was) |i(?:'?m| am| was) )?(?:meant |for |in |about )*(?:the )?wrong "
+    rf"{_PLACE}|"
+    rf"i (?:pasted|typed|wrote|put|sent) (?:that|this|it) (?:in|into|to) the (?:wrong|other) {_PLACE}|"
+    rf"(?:that|this|it)(?:'?s| is| was) (?:meant |for |about )*(?:the|an|my) ?other {_PLACE}|"
+    r"(?:ignore|disregard|forget|scratch|strike) (?:(?:about )?what i (?:just )?(?:said|wrote)|my (?:last|previous) "
+    rf"(?:message|sentence|prompt|one|comment))|(?:i )?(?:take|took) (?:that|it) back){_ENDS}"
 )
 """How people take back what they just said, all of it: what it corrects in part is another matter."""
+_TAKES_BACK = re.compile(
+    rf"{_AHEAD}(?:(?:ignore|disregard|forget|scratch|strike) (?:that|this|it)|never ?mind(?: that)?){_ENDS}"
+)
+"""The same, where nobody else spoke in between: else it may be of what the agent said."""
 
 
-def takes_back(said: str) -> bool:
-    """Say whether a sentence takes back what was said right before it.
+def takes_back(said: str, *, answers: bool = False) -> bool:
+    """Say whether a sentence takes back what the person said right before it; with `answers`, before the agent spoke.
 
     >>> takes_back("ah no sorry, that's the other project"), takes_back("ignore this warning in the linter")
     (True, False)
+    >>> takes_back("never mind"), takes_back("never mind", answers=True)
+    (True, False)
     """
-    return _TAKES_BACK.match(said) is not None
+    return _TAKES_BACK_OWN.match(said) is not None or (not answers and _TAKES_BACK.match(said) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +124,12 @@ def _unread(said: str) -> Judgement:
 
 
 EXPLICIT_WORDS = ExplicitWords()
+IN_SO_MANY_WORDS = "said in so many words"
+NOT_SAID = "it is not said in so many words, and without a model nothing else is learned"
+_PROPOSES = re.compile(
+    r"(?i)\?|\b(?:would|should|could|shall|recommend\w*|suggest\w*|propos\w*|options?|either|default)\b"
+)
+"""An agent's sentence that a person may answer: what it only reports is no part of what they say next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +160,7 @@ def chosen(turn: Turn, context: SpeechContext, policy: DistillPolicy, reader: Re
             made = replace(made, thoughts=(), why="it takes back what was said before")
             if last is not None:
                 last = replace(last, thoughts=(), why="taken back in the same breath")
-        if made.thoughts and reading.leans >= policy.min_leaning:
+        if made.thoughts and reading.leans >= policy.min_leaning and made.why != IN_SO_MANY_WORDS:
             last, made = _with_words_before(turn, last, made, context, policy)
         if last is not None:
             yield last
@@ -154,7 +175,11 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
     is_explicit = _EXPLICIT.search(said) is not None and not said.rstrip().endswith("?")
     refused = ""
     if reading.worth < policy.min_worth and not is_explicit:
-        refused = f"the reader gives it {reading.worth:.2f}, and asks for {policy.min_worth:.2f}"
+        refused = (
+            NOT_SAID
+            if not reading.worth
+            else f"the reader gives it {reading.worth:.2f}, and asks for {policy.min_worth:.2f}"
+        )
     elif was_redacted(turn.text, one):
         refused = "a secret was taken out of its line"
     elif one.end - one.start > policy.max_sentence_chars:
@@ -171,7 +196,7 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
     # Of people left out cues are right in .57, the reader in .49; but it knows findings, which are facts to the cues.
     kind = kind_of(said, by_person=True)
     is_found = kind is MemoryType.FACT and reading.type is MemoryType.INSIGHT
-    why = "said in so many words" if is_explicit else "the reader chooses it"
+    why = IN_SO_MANY_WORDS if is_explicit else "the reader chooses it"
     thought = Thought(
         content=sentence_case(dated(plain, dates)),
         type=MemoryType.INSIGHT if is_found else kind,
@@ -206,7 +231,7 @@ def _with_words_before(
         return last, made
     gap = len(turn.before) + 1 - asked[0].start
     question = as_said(turn.before, asked[0], context.people)
-    if not question or gap > policy.max_sentence_chars:
+    if not _PROPOSES.search(question) or gap > policy.max_sentence_chars:
         return last, made
     both = replace(thought, content=f"{question} \N{EN DASH} {thought.content}", start=-gap)
     return last, replace(made, thoughts=(both,), why=f"{made.why}, with what it answers")

@@ -26,6 +26,7 @@ from scrubjay.distill.restated import Told, restates, told
 from scrubjay.intervals import TOLD
 from scrubjay.jobs import successions
 from scrubjay.jobs.alike import Alike
+from scrubjay.lifecycle.relearning import PATTERNS, READER, Kept, Lesser
 from scrubjay.lifecycle.supersession import NewStatement, Succession, contradicting, repeated, stated
 from scrubjay.lifecycle.trust import is_believed, risks_of, waiting
 from scrubjay.lifecycle.undo import was_undone
@@ -205,10 +206,7 @@ class SessionCommit:
                 for memory_id, grips in grown.items()
                 if memory_id not in gone and (fresh := tuple(grip for grip in grips if grip.id not in anchored))
             ]
-            writes += [
-                MemoryWrite(memory_id=memory_id, fields={Field.VALID_TO: int(reading.taken_back[event_id])}, grips=())
-                for memory_id, event_id in tx.queries.grips.learned_of(reading.taken_back).items()
-            ]
+            writes += _taken_back(tx, reading.taken_back)
             writes = _joined(writes)
             if writes:
                 tx.memories.write(writes)
@@ -347,6 +345,20 @@ def _without_known(counts: Mapping[str, int], confirmed: Sequence[Promoted]) -> 
             found[PROMOTED[one.observation.scope]] -= 1
             found["duplicates"] += 1
     return {name: count for name, count in found.items() if count}
+
+
+def _taken_back(tx: Transaction, events: Mapping[str, Millis]) -> list[MemoryWrite]:
+    """Return what ends since the person takes it back, and that what it had replaced holds again.
+
+    What somebody pinned, edited, named, accepted or found helpful stays: they did not mean that.
+    """
+    learned = tx.queries.grips.learned_of(events) if events else {}
+    weighed = tx.queries.relearning.weighed(list(learned), (), Lesser(begins=(PATTERNS, READER)))
+    gone = [one for one in learned if one in weighed and weighed[one][1] in {None, Kept.CITED}]
+    ends = [MemoryWrite(memory_id=one, fields={Field.VALID_TO: int(events[learned[one]])}, grips=()) for one in gone]
+    again = {Field.SUPERSEDED_BY: None, Field.VALID_TO: None}
+    back = [old.id for one in gone for old in tx.queries.memories.superseded_by(one)]
+    return [*ends, *(MemoryWrite(memory_id=one, fields=dict(again), grips=()) for one in back)]
 
 
 def _refused(tx: Transaction, pending: Mapping[str, tuple[Promoted, Sequence[Grip]]]) -> set[str]:

@@ -61,6 +61,7 @@ class DistillPolicy:
     # Of what a person says at work: chances that the reader gives, chosen on people whom it was not fitted to.
     # .08: of what is kept .53 is worth it, and .32 of what matters is kept; .05: .49 and .37; .12: .53 and .27.
     min_worth: float = 0.08  # that a sentence would still matter weeks later
+    taken_back_ms: int = 3_600_000  # after which "wrong window" is of something else
     max_read: int = 400  # sentences of one turn: six seconds of one core, and nobody types more at once
     min_leaning: float = 0.5  # that a sentence says nothing without the words before it: it is told with them
     directive_confidence: float = 0.9  # an observer chose the words; above any pattern, below what a person wrote

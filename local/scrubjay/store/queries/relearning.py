@@ -51,7 +51,7 @@ class RelearningQueries:
             f" cross join memory m on m.id = g.memory_id where e.session_id = ?3 and {_CURRENT}",
             (*_sources(replaced), session_id),
         )
-        return self._weighed([str(row[0]) for row in found], told, replaced)
+        return self.weighed([str(row[0]) for row in found], told, replaced)
 
     def all(self, told: Collection[str], replaced: Lesser) -> dict[str, tuple[Learned, Kept | None]]:
         """Return all that they learned and still holds, by id, with why it stays."""
@@ -62,7 +62,7 @@ class RelearningQueries:
         ids = [str(row[0]) for row in found]
         weighed: dict[str, tuple[Learned, Kept | None]] = {}
         for at in range(0, len(ids), AT_ONCE):
-            weighed |= self._weighed(ids[at : at + AT_ONCE], told, replaced)
+            weighed |= self.weighed(ids[at : at + AT_ONCE], told, replaced)
         return weighed
 
     def read_upto(self, session_id: str) -> int:
@@ -105,9 +105,10 @@ class RelearningQueries:
             )
         ]
 
-    def _weighed(
+    def weighed(
         self, ids: Sequence[str], told: Collection[str], replaced: Lesser
     ) -> dict[str, tuple[Learned, Kept | None]]:
+        """Return some memories, by id, with why each stays."""
         if not ids:
             return {}
         wanted = rows.array(ids)
