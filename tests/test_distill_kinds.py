@@ -59,20 +59,7 @@ from scrubjay.distill.passing import is_passing
     ],
 )
 def test_a_persons_sentence_is_called_what_its_cues_say(said: str, kind: str) -> None:
-    assert kind_of(said, by_person=True).value == kind
-
-
-@pytest.mark.parametrize(
-    ("said", "kind"),
-    [
-        ("The mails went out twice because the retry has no key.", "insight"),
-        ("The tide tables are read once, at the start.", "fact"),
-        ("We should move the tables to Postgres.", "fact"),
-        ("Run `make tides` after each change of the tables.", "howto"),
-    ],
-)
-def test_an_agent_reports_finds_and_explains_how_and_decides_nothing(said: str, kind: str) -> None:
-    assert kind_of(said, by_person=False).value == kind
+    assert kind_of(said).value == kind
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Learnable:
 class Verdict:
     """What becomes of the sentence at `[start:end]` (characters) of the text as it is stored, and why.
 
-    Nothing is kept of it where `memories` is empty. `chance` is what the selector gives it, in [0, 1]; None where
+    Nothing is kept of it where `memories` is empty. `chance` is what the reader gives it, in [0, 1]; None where
     patterns alone decide, because the text is of no project.
     """
 

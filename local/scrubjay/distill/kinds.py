@@ -1,4 +1,4 @@
-"""What kind of memory a chosen sentence of work with an agent is: told by its cues, where no pattern is sure of it.
+"""What kind of memory a kept sentence of a person at work is: told by its cues.
 
 People who label sessions agree on what to keep more than on what to call it: of sentences whose kind was read blind,
 one in four was labelled as another. These rules name what most would. What somebody likes, and how they want to be
@@ -131,16 +131,15 @@ _NAMED = (
 """Words that name the kind themselves, the surest first: no other cue is surer."""
 
 
-def kind_of(said: str, *, by_person: bool) -> MemoryType:
-    """Return the kind of a sentence that is kept. An agent finds out, reports and explains how; a person also wants."""
+def kind_of(said: str) -> MemoryType:
+    """Return the kind of a person's sentence that is kept."""
     low = said.lower()
     if _STEPS.search(low):
         return MemoryType.HOWTO
-    wanted = _wanted(low) if by_person else None
+    wanted = _wanted(low)
     if wanted is not None:
         return wanted
-    is_found = not by_person or _FINDS.search(low) is not None
-    return MemoryType.INSIGHT if is_found and _EXPLAINS.search(said) else MemoryType.FACT
+    return MemoryType.INSIGHT if _FINDS.search(low) and _EXPLAINS.search(said) else MemoryType.FACT
 
 
 def _wanted(low: str) -> MemoryType | None:

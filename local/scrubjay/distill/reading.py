@@ -118,7 +118,7 @@ class ExplicitWords:
 
 
 def _unread(said: str) -> Judgement:
-    low, kind = said.lower(), kind_of(said, by_person=True)
+    low, kind = said.lower(), kind_of(said)
     personal = is_personal(low, kind, asked=OF_ONESELF.match(low) is None)
     return Judgement(worth=0.0, leans=0.0, type=kind, personal=personal)
 
@@ -194,7 +194,7 @@ def _choice(turn: Turn, one: Span, reading: Judgement, context: SpeechContext, p
     dates = () if context.anchor is None else find_dates(plain, context.anchor, context.utc_offset)
     valid_from, valid_to = validity(plain, dates)
     # Of people left out cues are right in .57, the reader in .49; but it knows findings, which are facts to the cues.
-    kind = kind_of(said, by_person=True)
+    kind = kind_of(said)
     is_found = kind is MemoryType.FACT and reading.type is MemoryType.INSIGHT
     why = IN_SO_MANY_WORDS if is_explicit else "the reader chooses it"
     thought = Thought(

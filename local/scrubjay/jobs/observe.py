@@ -3,8 +3,8 @@
 A session is read when so much is new that a question is worth its tokens, and a while after its end; one whose end
 nobody told, after longer. Where the Writer is away, over its caps, or gives no answer, sessions wait for it: nothing is
 marked as read, and the run fails with the Writer's error. One whose own question fails is tried less and less often,
-each time with fewer turns, while the others go on. Where it answers without directives, patterns read that step. Of a
-session that was under way when the Writer was turned on, the beginning is read too, and replaces what was made of it.
+each time with fewer turns, while the others go on. Where it answers without directives, a step is read without it. Of
+a session that was under way when the Writer was turned on, the beginning is read too, and replaces what was made of it.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ class SessionObserver:
         return list(found.values())[: policy.memories]
 
     async def _refused(self, answered: Answered, job: str) -> None:
-        """Count an answer that holds no directive at all: patterns read the step instead."""
+        """Count an answer that holds no directive at all: the step is read without the Writer."""
         streak = await self._store.write(lambda tx: tx.jobs.count(job, answered.counts, keeps_streak=True))
         log.info("lifecycle.memory.commit_fallback reason=no_directives")
         self._warn(answered.counts, streak)
